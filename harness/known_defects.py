@@ -44,6 +44,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         anomalies: what a history shows of it; only of defects that are a finding of the project.
         link: the finding's page, or a public one.
         change, price: what an operator can do, and what that costs.
+        measured: the name under which figures of that price are kept (harness/assess/prices.py); "" without any.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     link: str = ""
     change: str
     price: str
+    measured: str = ""
 
 
 class ProductFinding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,21 +14,24 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, wedged_clients
+from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, quantile_us, wedged_clients
 from harness.assess.changes import HARDENING, RECOMMENDED
 from harness.assess.prices import measured_of
+from harness.known_defects import every_defect
 from harness.plan import plans_here
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
-from harness.report import Certificate, certificates_in, exercised_faults
+from harness.report import Certificate, certificates_in, exercised_faults, milliseconds
 from scripts.reference import prices
 from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
+from workloads import spelled
 
 ROOT: Final = Path(__file__).parent.parent
 MATRICES: Final = sorted(path.parent.relative_to(KEPT).as_posix() for path in KEPT.rglob("matrix.json"))
 FIVE, ONE = "kafka-five-in-flight-librdkafka", "kafka-no-false-alarm-librdkafka"
 PYTHON = "kafka-no-false-alarm-kafka-python"
 SHORT, SHORT_PYTHON = "kafka-short-timeout-librdkafka", "kafka-short-timeout-kafka-python"
+IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 LEDGER: Final = KEPT / "night" / "ledger.jsonl.xz"
 
 
@@ -97,8 +100,30 @@ def test_the_page_of_losses_is_made_of_the_verdicts_that_are_kept() -> None:
 
 def test_the_prices_that_assess_names_are_made_of_the_verdicts_that_are_kept() -> None:
     assert prices.FILE.read_bytes() == prices.prices()
-    advised = {change.name for change in (*RECOMMENDED, *HARDENING)}
+    advised = {change.name for change in (*RECOMMENDED, *HARDENING)} | {each.measured for each in every_defect()}
     assert {each.change for each in prices.COMPARED} <= advised
+
+
+def test_the_table_of_what_settings_cost_without_a_fault_says_what_the_verdicts_say() -> None:
+    page = (KEPT / "measurements.md").read_text(encoding="utf-8")
+    for client, campaign in (("Java", "kafka-prices-java"), ("librdkafka", "kafka-prices-librdkafka")):
+        for cell in kept_matrix(campaign).cells:
+            assert (cell.runs, cell.faults, cell.lost) == (5, {}, 0)
+            settings = cell.settings
+            words = [client, *(spelled(settings[name]) for name in ("acks", "enable.idempotence", IN_FLIGHT))]
+            words.append("1" if settings["flush.messages"] == 1 else "never")
+            at_most = [quantile_us(cell.latency.calm, share) or 0 for share in (0.5, 0.99)]
+            words += [f"{milliseconds(time_us / 1000)}" for time_us in at_most]
+            assert f"| {' | '.join(words)} |" in page
+    doubled = {5: [0, 0], 1: [0, 0]}
+    for line in lines_of("kafka-prices-librdkafka"):
+        expired, counted = line.exercise.attempted > line.exercise.acknowledged, line.counts.get("duplicate", 0)
+        assert line.run is not None
+        assert expired == (counted > 0)
+        of_setting = doubled[int(line.run.settings[IN_FLIGHT])]
+        of_setting[:] = of_setting[0] + counted, of_setting[1] + expired
+    assert doubled == {5: [82, 2], 1: [35, 1]}
+    assert "82 in two runs with five in flight, 35 in one run with one" in page
 
 
 def test_the_price_of_two_in_sync_compares_cells_that_differ_in_that_only() -> None:

@@ -201,6 +201,7 @@ def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], pe
         command=command_that_shows(shown[0], settings, performer) if shown else "",
         change=defect.change,
         price=defect.price,
+        measured=measured_of([defect.measured], "" if defect.of == "kafka" else defect.of),
         link=defect.link,
     )
 

@@ -20,9 +20,10 @@ PRICES_FILE: Final = "measured_prices.json"
 MeasuredPrices = Mapping[str, tuple[MeasuredPrice, ...]]
 
 
-def measured_of(changes: Collection[str]) -> tuple[MeasuredPrice, ...]:
-    """The measurements of these changes, by their names; empty where nothing was measured."""
-    return tuple(price for change in changes for price in _measured_prices().get(change, ()))
+def measured_of(changes: Collection[str], library: str = "") -> tuple[MeasuredPrice, ...]:
+    """The measurements of these changes, by their names, those with one client library alone where it is named."""
+    prices = (price for change in changes for price in _measured_prices().get(change, ()))
+    return tuple(price for price in prices if price.client.lower().startswith(library))
 
 
 @cache

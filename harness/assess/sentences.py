@@ -148,10 +148,13 @@ def measured_words(price: MeasuredPrice) -> str:
         *_latencies("p99", after.p99_us, before.p99_us),
         gap,
     ]
-    return (
-        f"on {release} with {price.client}{change} ({price.day}, {counted(price.runs, 'run')} each, "
-        f"{', '.join(price.families)}): {', '.join(parts)}"
-    )
+    runs = [
+        price.day,
+        f"{counted(price.runs, 'run')} each",
+        *([f"load {price.load} on {price.cores} cores"] if price.load else []),
+        *(price.families or ["without a fault"]),
+    ]
+    return f"on {release} with {price.client}{change} ({', '.join(runs)}): {', '.join(parts)}"
 
 
 def _latencies(name: str, after_us: int | None, before_us: int | None) -> Iterator[str]:

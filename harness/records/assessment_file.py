@@ -56,8 +56,8 @@ class MeasuredPrice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         source: the campaigns, below results/reference.
         client: the library, and its release.
-        day: the day of the runs; cores: processors of their machine.
-        families: the families of faults.
+        day: the day of the runs; cores: processors of their machine; load: the load that it had, "5 to 57".
+        families: the families of faults; empty where none struck.
         runs: runs with each choice.
         pairs: pairs of cells that differ in the change only; longer: those of them in which a log partition was longer
             without a write after the change.
@@ -74,6 +74,7 @@ class MeasuredPrice(msgspec.Struct, frozen=True, kw_only=True):
     longer: int
     before: Figures
     after: Figures
+    load: str = ""
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):

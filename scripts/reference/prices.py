@@ -1,7 +1,7 @@
 """The prices of changes of settings, in figures: each is made of the verdicts that are kept in ``results/reference``.
 
-Two cells are compared that differ in the change only, and that ran side by side or one right after the other: the
-machine was never idle, so figures of other days are no price.
+Two cells are compared that differ in the change only, and whose runs took turns in one campaign, or in two that ran one
+right after the other on an equally busy machine: it was never idle, so figures of other hours are no price.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from checkers import Cell, Latency, quantile_us
 from harness.assess.prices import PRICES_FILE
 from harness.records.assessment_file import Figures, MeasuredPrice
 from harness.records.campaign_record import read_campaign_record
-from scripts.reference.losses import KEPT, LIBRARIES, kept_matrix
-from workloads import SettingValue, spelled
+from scripts.reference.losses import KEPT, kept_matrix
+from workloads import NEVER, SettingValue, spelled
 
 FILE: Final = Path(harness.assess.__file__).with_name(PRICES_FILE)
 WORLD: Final = "kafka"
+#: The words for a client, with the release that the record has.
+_CLIENTS: Final = {"java": "Java {version}", "confluent-kafka": "librdkafka (confluent-kafka {version})"}
 
 
 class ComparedChoices(NamedTuple):
@@ -42,7 +44,14 @@ class ComparedChoices(NamedTuple):
 
 
 _ALL: Final[Mapping[str, SettingValue]] = {"acks": "all"}
-#: By the changes that are advised (harness/assess/changes.py). Of the others no two such cells are kept.
+_IDEMPOTENCE, _IN_FLIGHT = "enable.idempotence", "max.in.flight.requests.per.connection"
+_FLUSH: Final = "flush.messages"
+#: Runs without a fault, in which the settings took turns: for changes that have no figures of other runs.
+_PRICES, _PRICES_LIBRDKAFKA = "kafka-prices-java", "kafka-prices-librdkafka"
+#: The load of the machine meanwhile, as it was seen; others are of the day named in results/reference/README.md.
+_LOADS: Final = {_PRICES: "20 to 40", _PRICES_LIBRDKAFKA: "20 to 40"}
+_LOAD: Final = "5 to 57"
+#: By changes (harness/assess/changes.py, harness/known_defects.toml). Of the others no two such cells are kept.
 COMPARED: Final = (
     ComparedChoices("acks", {"acks": 1}, _ALL, "upgrade-4.3.1"),
     ComparedChoices("acks", {"acks": 1}, _ALL, "kafka-default", {"enable.idempotence": False}),
@@ -54,7 +63,10 @@ COMPARED: Final = (
         _ALL,
     ),
     ComparedChoices("too-few-in-sync", {"min.insync.replicas": 1}, {"min.insync.replicas": 2}, "kafka-default", _ALL),
-    ComparedChoices("idempotence", {"enable.idempotence": False}, {"enable.idempotence": True}, "kafka-default", _ALL),
+    ComparedChoices("idempotence", {_IDEMPOTENCE: False}, {_IDEMPOTENCE: True}, "kafka-default", _ALL),
+    ComparedChoices("one-in-flight", {_IN_FLIGHT: 5}, {_IN_FLIGHT: 1}, _PRICES, {_FLUSH: NEVER, _IDEMPOTENCE: True}),
+    ComparedChoices("one-in-flight", {_IN_FLIGHT: 5}, {_IN_FLIGHT: 1}, _PRICES_LIBRDKAFKA),
+    ComparedChoices("flush", {_FLUSH: NEVER}, {_FLUSH: 1}, _PRICES, {_IN_FLIGHT: 5, _IDEMPOTENCE: True}),
     ComparedChoices("newer-release", {}, {}, "upgrade-4.3.1", _ALL, "upgrade-3.9.2"),
 )
 
@@ -74,13 +86,15 @@ def _price(compared: ComparedChoices) -> MeasuredPrice:
     if record is None:
         raise FileNotFoundError(KEPT / compared.campaign)
     world = record.worlds[WORLD]
+    version = world.client_version or record.versions[str(world.client)]
     differing = _differing(*pairs[0])
     return MeasuredPrice(
         source=tuple(dict.fromkeys(compared.campaigns)),
-        client=f"{LIBRARIES.get(str(world.client), world.client)} {record.versions[str(world.client)]}",
+        client=_CLIENTS.get(str(world.client), "{client} {version}").format(client=world.client, version=version),
         day=record.began.partition("T")[0],
         cores=record.machine.cores,
-        families=tuple(dict.fromkeys(cell.family for cell in afters)),
+        load=_LOADS.get(compared.campaign, _LOAD),
+        families=tuple(dict.fromkeys(cell.family for cell in afters if cell.faults)),
         runs=sum(cell.runs for cell in afters),
         pairs=len(pairs),
         longer=sum(after.longest_gap_us > before.longest_gap_us for before, after in pairs),
@@ -119,8 +133,12 @@ def _figures(cells: Sequence[Cell], campaign: str, differing: Sequence[str]) -> 
         calm.add(cell.latency)
     return Figures(
         release=str(record.worlds[WORLD].version) if record else "",
-        settings={name: spelled(cells[0].settings[name]) for name in differing},
+        settings={name: _spelled(cells[0].settings[name]) for name in differing},
         p50_us=quantile_us(calm.calm, 0.5),
         p99_us=quantile_us(calm.calm, 0.99),
         longest_gap_us=median_low(cell.longest_gap_us for cell in cells),
     )
+
+
+def _spelled(value: SettingValue) -> str:
+    return "never" if value == NEVER else spelled(value)

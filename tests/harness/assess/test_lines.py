@@ -18,6 +18,7 @@ from harness.assess import (
 )
 from harness.assess.prices import measured_of
 from harness.assess.sentences import begun, clean_words, heading, measured_words, ordered, story_words
+from harness.known_defects import every_defect
 from harness.records.assessment_file import Figures
 
 SHOWN = ShownStory(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
@@ -181,7 +182,7 @@ def test_the_page_has_a_list_with_links_and_what_is_common_once() -> None:
 
 
 def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none() -> None:
-    acks_price, other = measured_of(["acks"])
+    acks_price, other, *_ = measured_of(["acks"])
     dear = msgspec.structs.replace(ACKS, measured=(acks_price, other))
     said = assessment(group("a", concerns=(dear, RACKS)))
     lines = list(lines_of(said))
@@ -196,14 +197,17 @@ def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none(
 
 
 def test_the_words_of_a_measured_price() -> None:
-    acks_price, _ = measured_of(["acks"])
+    (acks_price,) = (price for price in measured_of(["acks"]) if price.source == ("upgrade-4.3.1",))
     before = Figures(release="4.3.1", settings={"acks": "1"}, p50_us=2_000, p99_us=7_000, longest_gap_us=3_000_000)
     after = Figures(release="4.3.1", settings={"acks": "all"}, p50_us=4_000, p99_us=12_000, longest_gap_us=4_500_000)
     price = msgspec.structs.replace(
         acks_price, before=before, after=after, client="Java 4.3.1", pairs=4, longer=1, runs=8
     )
     gap = "a log partition took no write for at most 4.50 s instead of 3.00 s (median of 4 pairs of cells; longer in 1)"
-    head = "on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-22, 8 runs each, kill, partition, pause)"
+    busy = "load 5 to 57 on 2 cores"
+    head = (
+        f"on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-22, 8 runs each, {busy}, kill, partition, pause)"
+    )
     assert measured_words(price) == (
         f"{head}: p50 of a write 4 ms instead of 2 ms, p99 of a write 12 ms instead of 7 ms, {gap}"
     )
@@ -216,3 +220,15 @@ def test_the_words_of_a_measured_price() -> None:
         measured_words(upgrade)
         == f"{head.replace('4.3.1 with', '4.3.1, against 3.9.2, with').replace(', from acks=1 to acks=all', '')}: {gap}"
     )
+    calm = msgspec.structs.replace(price, families=())
+    assert f", 8 runs each, {busy}, without a fault): p50" in measured_words(calm)
+
+
+def test_a_defect_of_a_client_has_the_figures_of_that_client() -> None:
+    clients = {library: measured_of(["one-in-flight"], library) for library in ("java", "librdkafka", "")}
+    assert [len(prices) for prices in clients.values()] == [1, 1, 2]
+    assert clients["java"][0].client == "Java 4.3.1"
+    assert clients["librdkafka"][0].client.startswith("librdkafka")
+    named = {defect.name for defect in every_defect() if defect.measured}
+    assert {"finding-001", "finding-003", "finding-004", "finding-005"} <= named
+    assert all(measured_of([defect.measured]) for defect in every_defect() if defect.measured)
