@@ -12,7 +12,7 @@ from checkers.verdicts.promises import promise
 from checkers.verdicts.verdict import Verdict
 from workloads import Settings
 
-_EMPTY: dict[Any, Any] = {int: 0, str: "", list: [], dict: {}, EventPlace: {"op_pos": 0}}
+_EMPTY: dict[Any, Any] = {int: 0, float: 0.0, str: "", list: [], dict: {}, EventPlace: {"op_pos": 0}}
 
 
 #: The strongest settings, under no fault: a promise permits here what it permits everywhere.

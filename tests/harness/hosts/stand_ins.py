@@ -12,6 +12,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from harness.hosts import Ports
+
 #: A node's process is looked at in /proc, where a zombie is dead. What starts one leaves it no variables.
 _COMMON = """#!/bin/sh
 cd "{state}" || exit 9
@@ -139,9 +141,8 @@ class StandIns:
     def machine(self, name: str, path: str) -> None:
         """Let ``ssh`` find a machine by its ``name``; its OpenSSH server is not started yet."""
         home = self.programs.parent
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            port = self._ports[name] = taken.getsockname()[1]
+        with Ports() as ports:
+            port = self._ports[name] = ports.take("127.0.0.1").port
         if not (home / "host_key").exists():
             for key in ("host_key", "user_key"):
                 subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / key], check=True)

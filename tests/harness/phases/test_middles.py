@@ -91,7 +91,7 @@ def test_a_log_that_lacks_something_in_the_eyes_of_the_middle_proves_nothing(wor
 def drains_of_a_compacted_topic(world: Any, events: Any) -> list[tuple[EventType, int | None, str | None]]:
     with opened(world):
         phases = Phases(spec(), world, events)
-        phases.workload.keyed = True
+        phases.workload.kind = phases.workload.kind._replace(keyed=True)
         phases.perform_phases(Nothing({}))
     return [(event.type, event.node, event.error) for event in events.of(Function.DRAIN)]
 

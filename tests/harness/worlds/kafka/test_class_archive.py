@@ -50,7 +50,7 @@ def release(tmp_path: Path, java: Path) -> Installation:
     """A release without jars, whose directories were formatted before."""
     installation = Installation(RELEASE, tmp_path / "release")
     installation.made.mkdir(parents=True)
-    (installation.made / "bootstrap-elr-0.checkpoint").touch()
+    (installation.made / "bootstrap-eligible-0-transaction-2.checkpoint").touch()
     return installation
 
 

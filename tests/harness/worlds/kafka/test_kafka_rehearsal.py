@@ -42,7 +42,7 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (libs / "kafka_2.13-4.3.1.jar").touch()
     made = libs.parent / "made"
     made.mkdir()
-    for name in ("bootstrap-elr-0.checkpoint", "bootstrap-elr-1.checkpoint"):
+    for name in ("bootstrap-eligible-0-transaction-2.checkpoint", "bootstrap-eligible-1-transaction-2.checkpoint"):
         (made / name).touch()
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
