@@ -144,7 +144,9 @@ def test_garbage_is_refused_and_never_anything_else():
             assert decode_request(memoryview(head + body))[0].api_key == key
 
 
-PROTOCOL_CLIENTS = {f"harness/clients/{name}.py" for name in ("direct_connection", "direct", "listed_groups", "membership")}
+PROTOCOL_CLIENTS = {
+    f"harness/clients/{name}.py" for name in ("direct_connection", "direct", "listed_groups", "membership")
+}
 
 
 def test_only_the_codec_package_and_direct_clients_import_the_protocol_classes():
