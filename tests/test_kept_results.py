@@ -182,14 +182,6 @@ def test_the_results_of_sixteen_settings_say_what_the_verdicts_say() -> None:
     assert lost["weak", "processes"] == 32
     assert says(page, f"lost in {lost['weak', 'kafka']} of 32 cells on Kafka and in all 32 on the reference broker")
     assert says(page, f"lost in {lost['unclean', 'kafka']} of 16 cells on Kafka, in {lost['unclean', 'processes']} on")
-    (wedged,) = wedged_clients(line.anomalies for line in lines_of(OLDER))
-    silent = f"{wedged.producers} producers of kafka-python became silent, in {wedged.runs} of the"
-    assert says(page, f"{silent} {len(lines_of(OLDER))} runs")
-    by_cell: dict[str, set[Outcome]] = {}
-    for cell in kept_matrix(OLDER).cells:
-        by_cell.setdefault(cell.cell, set()).add(cell.outcome)
-    same = sum(len(outcomes) == 1 for outcomes in by_cell.values())
-    assert says(page, f"{same} of the {len(by_cell)} cells have the same outcome")
 
 
 def test_the_longer_runs_of_two_cells_say_what_the_verdicts_say() -> None:

@@ -228,8 +228,8 @@ def test_a_static_member_that_returns_in_time_has_what_it_had_and_no_other_membe
     ask: Asking, clients: RealClients
 ) -> None:
     """KIP-345. Here nothing else changes the group, so a new generation would be because of the return."""
-    one, two = (Membership(f"returns {clients.name}", instance_id=name, session_timeout_ms=45_000) for name in "12")
-    (first, of_first), (second, of_second) = ask.member(one), ask.member(two)
+    members = [Membership(f"returns {clients.name}", instance_id=name, session_timeout_ms=45_000) for name in "12"]
+    (first, of_first), (second, of_second) = map(ask.member, members)
     polled = [first, second]
 
     def go_on(consumer: Any) -> None:
@@ -246,7 +246,7 @@ def test_a_static_member_that_returns_in_time_has_what_it_had_and_no_other_membe
     polled.remove(first)
     first.close()
     assert ask._cluster.until(lambda: first.owner.join(0) is None)
-    again, of_again = ask.member(one)
+    again, of_again = ask.member(members[0])
     polled.append(again)
     go_on(again)
     assert ask._cluster.until(lambda: bool(of_again) and bool(of_again[-1].partitions))
