@@ -35,7 +35,7 @@ a known deviation, unexplained.
 UNPLAYED: Final = """
 Kafka can perform these in their usual column, and they have no trace here. T25 was given up after 13 minutes; on Kafka
 it is [finding 007](../../../docs/findings/007-missed-commits.md), and so is G11. In this column G06, G07 and G12 wait
-three times for minutes, without effect.
+three times for minutes, without effect; the lag of S84 is over before its steps have rested.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
