@@ -8,10 +8,9 @@ from those that were read before, since steps are the same whenever they are wor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from typing_extensions import override
-
+from harness.explore.canonical_form import Renaming
 from harness.explore.searched import Action, State
 from harness.reference.core.invariants import Broken
 
@@ -19,29 +18,21 @@ C = TypeVar("C", bound=Hashable)
 L = TypeVar("L")
 
 
-class View(dict[int, int], Generic[C]):
-    """A part of what digests mean: for each digest the first one with an equal part.
+class View(Generic[C]):
+    """A part of what digests mean: for each digest the ``first`` one with an equal part.
 
     A step that reads only this part is the same for all of them.
     """
 
     def __init__(self, part_of: Callable[[int], C]) -> None:
-        super().__init__()
         self._part_of = part_of
-        self._first: dict[C, int] = {}
+        self._first_with: dict[C, int] = {}
         self.parts: dict[int, C] = {}
+        self.first = Renaming(self._find)
 
-    @override
-    def __hash__(self) -> int:  # type: ignore[override]  # It is no other view, whatever is in it.
-        return id(self)
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __missing__(self, digest: int) -> int:
+    def _find(self, digest: int) -> int:
         part = self._part_of(digest)
-        first = self[digest] = self._first.setdefault(part, digest)
+        first = self._first_with.setdefault(part, digest)
         self.parts.setdefault(first, part)
         return first
 
@@ -70,8 +61,8 @@ class Draft:
     def part(self, slot: int, view: View[C]) -> C:
         """A part of what the digest in a slot means."""
         if slot in self.changes or (slot, None) in self.read:
-            return view.parts[view[self[slot]]]
-        first = self.read[slot, view] = view[self._state[slot]]
+            return view.parts[view.first[self[slot]]]
+        first = self.read[slot, view] = view.first[self._state[slot]]
         return view.parts[first]
 
     def __setitem__(self, slot: int, digest: int) -> None:
@@ -110,14 +101,36 @@ def with_changes(state: State, changes: Iterable[tuple[int, int]]) -> State:
     return tuple(after)
 
 
+#: The same for most branches.
+_NO_OTHERS: Final[dict[int, Any]] = {}
+
+
 class _Branch:
-    """A digest that was read, or a part of what it means, and what follows from it."""
+    """A digest that was read, or a part of what it means, and what follows from it: mostly the same as at first.
 
-    __slots__ = ("read", "ways")
+    So there is a dictionary only where something else was read later.
+    """
 
-    def __init__(self, read: Read) -> None:
+    __slots__ = ("digest", "first", "others", "read")
+
+    def __init__(self, read: Read, digest: int) -> None:
         self.read = read
-        self.ways: dict[int, Any] = {}
+        self.digest = digest
+        self.first: Any = None
+        self.others: dict[int, Any] = _NO_OTHERS
+
+    def below(self, digest: int) -> Any:
+        """The node that follows this digest; None where that is not known."""
+        return self.first if digest == self.digest else self.others.get(digest)
+
+    def put(self, digest: int, node: Any) -> None:
+        """Let this follow where ``digest`` was read."""
+        if digest == self.digest:
+            self.first = node
+            return
+        if self.others is _NO_OTHERS:
+            self.others = {}
+        self.others[digest] = node
 
 
 class Remembered(Generic[L]):
@@ -125,15 +138,16 @@ class Remembered(Generic[L]):
 
     def __init__(self, work_out: Callable[[Draft], L]) -> None:
         self._work_out = work_out
-        #: Before the first branch, so that all of them are in some branch's ways.
-        self._root = _Branch((0, None))
+        self._root: Any = None
+        self._reads: dict[Read, Read] = {}
 
     def __call__(self, state: State) -> L:
         """The answer for one state."""
-        node = self._root.ways.get(0)
+        node = self._root
         while node.__class__ is _Branch:
             slot, view = node.read
-            node = node.ways.get(state[slot] if view is None else view[state[slot]])
+            digest = state[slot] if view is None else view.first[state[slot]]
+            node = node.first if digest == node.digest else node.others.get(digest)
         if node is None:
             return self._learn(state)
         answer: L = node[0]
@@ -142,13 +156,22 @@ class Remembered(Generic[L]):
     def _learn(self, state: State) -> L:
         draft = Draft(state, {}, {})
         answer = self._work_out(draft)
-        branch, way = self._root, 0
+        above, branch = None, self._root
         for read, digest in draft.read.items():
-            below = branch.ways.setdefault(way, _Branch(read))
-            assert below.read == read, "a step read something else than before"  # noqa: S101
-            branch, way = below, digest
-        branch.ways[way] = (answer,)
+            if branch is None:
+                branch = _Branch(self._reads.setdefault(read, read), digest)
+                self._hang(above, branch)
+            assert branch.read == read, "a step read something else than before"  # noqa: S101
+            above = (branch, digest)
+            branch = branch.below(digest)
+        self._hang(above, (answer,))
         return answer
+
+    def _hang(self, above: tuple[_Branch, int] | None, node: Any) -> None:
+        if above is None:
+            self._root = node
+        else:
+            above[0].put(above[1], node)
 
 
 RememberedSteps: TypeAlias = Remembered[tuple[KeptStep, ...]]
@@ -156,8 +179,15 @@ RememberedSteps: TypeAlias = Remembered[tuple[KeptStep, ...]]
 
 def remembered(steps: Callable[..., Iterator[DraftStep]], **chosen: Any) -> RememberedSteps:
     """All ``steps`` of a draft, with these other arguments."""
+    same: dict[Any, Any] = {}
+
+    def once(content: Any) -> Any:
+        return same.setdefault(content, content)
 
     def work_out(state: Draft) -> tuple[KeptStep, ...]:
-        return tuple((action, tuple(draft.changes.items()), broken) for action, draft, broken in steps(state, **chosen))
+        return tuple(
+            once((once(action), tuple(map(once, draft.changes.items())), broken))
+            for action, draft, broken in steps(state, **chosen)
+        )
 
     return Remembered(work_out)

@@ -1,12 +1,13 @@
 """All states of nodes, and all messages, that a search has met, by the digests of their canonical forms.
 
-A node's state is kept pickled, and each of its steps is performed once. A digest is the same in every process
-(:mod:`harness.explore.canonical_form`).
+A node's state is kept pickled and compressed, and each of its steps is performed once. A digest is the same in every
+process (:mod:`harness.explore.canonical_form`).
 """
 
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -93,13 +94,13 @@ class KeptNodes(Generic[N, R]):
     # --- keeping -----------------------------------------------------------------------------------------------------
 
     def _load(self, digest: int) -> Any:
-        return pickle.loads(self._pickled[digest])  # noqa: S301 - pickled by a process of this search
+        return pickle.loads(zlib.decompress(self._pickled[digest]))  # noqa: S301 - pickled by a process of this search
 
     def _keep(self, node: N) -> int:
         tree = tree_of(node)
         digest = digest_of(tree)
         if digest not in self._pickled:
-            self._pickled[digest] = pickle.dumps(node, pickle.HIGHEST_PROTOCOL)
+            self._pickled[digest] = zlib.compress(pickle.dumps(node, pickle.HIGHEST_PROTOCOL), 1)
             self._keep_tree(digest, tree)
             self._note(digest, node)
         return digest

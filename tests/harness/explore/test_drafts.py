@@ -41,7 +41,7 @@ def test_remembered_steps_and_verdicts_are_those_of_a_space_that_remembers_nothi
             steps = [*space.follow(state)]
             assert [*forgetful.follow(state)] == steps
             for source in (*forgetful._arrivals, *forgetful._others):
-                source._root.ways.clear()
+                source._root = None
             verdict = space._verdict(state)
             assert space._judge(Draft(state, {}, {})) == verdict
             fresh = [step.state for step in steps if space.canonical(step.state) not in seen]
