@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from harness.hosts import Ports
@@ -127,6 +128,8 @@ class StandIns:
         self.programs.mkdir()
         self._servers: list[subprocess.Popen[bytes]] = []
         self._ports: dict[str, int] = {}
+        self._ending = ExitStack()
+        self._taken = self._ending.enter_context(Ports())
         for name in names:
             child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
             self._servers.append(child)
@@ -141,8 +144,7 @@ class StandIns:
     def machine(self, name: str, path: str) -> None:
         """Let ``ssh`` find a machine by its ``name``; its OpenSSH server is not started yet."""
         home = self.programs.parent
-        with Ports() as ports:
-            port = self._ports[name] = ports.take("127.0.0.1").port
+        port = self._ports[name] = self._taken.take("127.0.0.1").port
         if not (home / "host_key").exists():
             for key in ("host_key", "user_key"):
                 subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / key], check=True)
@@ -178,6 +180,7 @@ class StandIns:
         """End the servers, and the processes of nodes."""
         for pid in self.state.glob("*.pid"):
             subprocess.run(["kill", "-KILL", pid.read_text().strip()], check=False, stderr=subprocess.DEVNULL)
+        self._ending.close()
         for server in self._servers:
             server.terminate()
             server.wait(20)

@@ -1,6 +1,6 @@
 """The log of one replica in a file: what :class:`harness.reference.core.log.Log` asks for, on a real disk.
 
-Layout of the directory: ``<start offset>.log`` with all record batches (decision 36), and beside it ``leader-epochs``,
+Layout of the directory: ``<start offset>.log`` with all record batches and beside it ``leader-epochs``,
 ``high-watermark`` and, after a clean stop only, ``clean-shutdown``.
 
 * Appended batches go to the file at once (one gathering write), so the death of the process loses nothing.
