@@ -33,7 +33,12 @@ PYTHON = "kafka-no-false-alarm-kafka-python"
 SHORT, SHORT_PYTHON = "kafka-short-timeout-librdkafka", "kafka-short-timeout-kafka-python"
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 #: The words of the table of `exactly-once` for these anomalies.
-WORD_OF_ANOMALY: Final = {"torn-transaction": "torn", "duplicate": "doubled"}
+WORD_OF_ANOMALY: Final = {
+    "torn-transaction": "torn",
+    "duplicate": "doubled",
+    "doubled-effect": "with two effects",
+    "two-owners": "late commit",
+}
 LEDGER: Final = KEPT / "night" / "ledger.jsonl.xz"
 
 
