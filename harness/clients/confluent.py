@@ -35,7 +35,6 @@ from workloads import (
     NEVER_SENT,
     PAYLOAD_HEADER,
     Assignment,
-    ErrorClass,
     EventType,
     Fetched,
     IsolationLevel,
@@ -250,12 +249,12 @@ class _Transactions:
         failure = error.args[0] if isinstance(error, KafkaException) else None
         if not isinstance(failure, KafkaError):
             return ToldError(f"{type(error).__name__}: {error}")
-        said = {
-            ErrorClass.FATAL: failure.fatal(),
-            ErrorClass.ABORTABLE: failure.txn_requires_abort(),
-            ErrorClass.RETRIABLE: failure.retriable(),
-        }
-        return ToldError(named(failure), next((each for each, is_so in said.items() if is_so), None))
+        return ToldError.by(
+            named(failure),
+            fatal=failure.fatal(),
+            abortable=failure.txn_requires_abort(),
+            retriable=failure.retriable(),
+        )
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):

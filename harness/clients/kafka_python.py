@@ -43,7 +43,6 @@ from workloads import (
     PAYLOAD_HEADER,
     Assignment,
     ClientCapability,
-    ErrorClass,
     EventType,
     Fetched,
     IsolationLevel,
@@ -199,12 +198,12 @@ class _Transactions:
     def told(self, library: KafkaProducer, error: Exception) -> ToldError:
         """The class is the state of the library's transaction manager, or whether the error's class can be retried."""
         manager = library._transaction_manager  # noqa: SLF001 - the library's version is pinned
-        said = {
-            ErrorClass.FATAL: manager.has_fatal_error(),
-            ErrorClass.ABORTABLE: manager.has_abortable_error(),
-            ErrorClass.RETRIABLE: isinstance(error, RetriableError),
-        }
-        return ToldError(named(error), next((each for each, is_so in said.items() if is_so), None))
+        return ToldError.by(
+            named(error),
+            fatal=manager.has_fatal_error(),
+            abortable=manager.has_abortable_error(),
+            retriable=isinstance(error, RetriableError),
+        )
 
     def _wait(self, library: KafkaProducer, begin: Callable[[Any], Any]) -> None:
         result = begin(library._transaction_manager)  # noqa: SLF001 - the library's version is pinned

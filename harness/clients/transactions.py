@@ -21,6 +21,12 @@ class ToldError(NamedTuple):
     error: str
     own: ErrorClass | None = None
 
+    @classmethod
+    def by(cls, error: str, *, fatal: bool, abortable: bool, retriable: bool) -> ToldError:
+        """An error of which the library says so; the first word counts."""
+        said = {ErrorClass.FATAL: fatal, ErrorClass.ABORTABLE: abortable, ErrorClass.RETRIABLE: retriable}
+        return cls(error, next((each for each, is_so in said.items() if is_so), None))
+
 
 class LibraryTransactions(Protocol[Called_contra]):
     """The transactional calls of a library. Each may wait; it raises what the library raises."""
