@@ -273,8 +273,10 @@ class Phases:
     def _ask_coordinator(self, leadership: Leadership, broker: int) -> None:
         """Ask a group what it has committed once ``broker``, if it is in sync, leads the logs of groups."""
         question = self.workload.ask_under_coordinator()
+        if question is None:
+            return
         names = [name for name in self._world.target.view().internal if LogPartition.named(name).topic == OFFSETS_TOPIC]
-        if question is not None and [name for name in names if _moved(leadership, name, broker)]:
+        if [name for name in names if _moved(leadership, name, broker)]:
             self._ask(question)
 
     def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> dict[str, str]:
