@@ -34,6 +34,8 @@ RECORDS: Final = 10
 POLL_MS: Final = 100
 #: A member that has not polled for so long leaves its group.
 POLL_INTERVAL_MS: Final = 6_000
+#: librdkafka makes no consumer whose session is longer.
+OF_CONSUMERS: Final = {"max.poll.interval.ms": POLL_INTERVAL_MS, "session.timeout.ms": POLL_INTERVAL_MS}
 #: The library has seen by then that it is out of the group.
 LEFT_US: Final = 3_000_000
 CLOSE_S: Final = 10
@@ -121,7 +123,7 @@ def played(client: ClientName, directory: Path, *, version: str) -> Seen:
         world.open()
         library = client_library(Kafka(version=version, client=client), directory, ending)
         cluster = Cluster(world, directory)
-        clients = cluster.clients(configured(library, {"max.poll.interval.ms": POLL_INTERVAL_MS}))
+        clients = cluster.clients(configured(library, OF_CONSUMERS))
         ending.callback(clients.close, CLOSE_S)
         return LeftMember(cluster, clients).play(Membership("group", session_timeout_ms=POLL_INTERVAL_MS))
 

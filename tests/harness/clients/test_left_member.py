@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.plan.worlds import ClientName
 from harness.worlds.kafka.installation import Installation
 from tests.harness.clients.left_member import RECORDS, Seen, played
 
@@ -19,7 +20,8 @@ def test_kafka_python_commits_a_second_effect(real_kafka: Installation, tmp_path
     assert played("kafka-python", tmp_path, version=str(real_kafka.version)) == Seen("", 2, RECORDS)
 
 
-def test_kafkas_own_client_is_refused(real_kafka: Installation, tmp_path: Path) -> None:
-    seen = played("java", tmp_path, version=str(real_kafka.version))
+@pytest.mark.parametrize("client", ["java", "confluent-kafka"])
+def test_the_others_are_refused(client: ClientName, real_kafka: Installation, tmp_path: Path) -> None:
+    seen = played(client, tmp_path, version=str(real_kafka.version))
     assert seen.refused
     assert (seen.effects, seen.committed) == (1, RECORDS)
