@@ -23,7 +23,7 @@ class ToldError(NamedTuple):
 
     @classmethod
     def by(cls, error: str, *, fatal: bool, abortable: bool, retriable: bool) -> ToldError:
-        """An error of which the library says so; the first word counts."""
+        """An error that the library calls so; the first word counts."""
         said = {ErrorClass.FATAL: fatal, ErrorClass.ABORTABLE: abortable, ErrorClass.RETRIABLE: retriable}
         return cls(error, next((each for each, is_so in said.items() if is_so), None))
 
