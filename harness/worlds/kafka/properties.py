@@ -175,6 +175,9 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min(2, replicas),
+        # Brokers make __consumer_offsets with their own defaults: a group's log has the settings of the run's topics.
+        "min.insync.replicas": min(settings.min_insync_replicas, replicas),
+        "unclean.leader.election.enable": settings.unclean_leader_election_enable,
         **_group_sessions(settings.session_timeout_ms),
         **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
         **(_CLEANING if settings.cleanup_policy == "compact" else {}),

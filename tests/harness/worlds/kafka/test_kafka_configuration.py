@@ -84,7 +84,14 @@ def test_a_colon_in_the_path_of_a_run_does_not_end_the_name_of_its_log(installat
 def test_the_settings_of_brokers_reach_the_configuration_and_those_of_topics_do_not() -> None:
     written = node_properties(BROKER, Settings(broker_session_timeout_ms=3_000, min_insync_replicas=2), 3)
     assert written["broker.session.timeout.ms"] == "3000"
-    assert "min.insync.replicas" not in written
+    assert "replication.factor" not in written
+
+
+def test_the_log_of_groups_has_the_in_sync_replicas_and_elections_of_the_run() -> None:
+    settings = Settings(replication_factor=5, min_insync_replicas=4, unclean_leader_election_enable=True)
+    written = [node_properties(BROKER, each, 5) for each in (Settings(min_insync_replicas=2), settings)]
+    names = ("offsets.topic.replication.factor", "min.insync.replicas", "unclean.leader.election.enable")
+    assert [[each[name] for name in names] for each in written] == [["3", "2", "false"], ["3", "3", "true"]]
 
 
 def test_the_flusher_looks_as_often_as_the_topic_is_to_be_flushed() -> None:
