@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.plan.counting import refuse_too_many_combinations
-from harness.plan.model import Choice, settings_label
+from harness.plan.model import Choice, settings_label, unknown_setting
 from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
-from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, SettingValue, shown, unknown_name
+from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, SettingValue, shown
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
@@ -56,7 +56,7 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
         settings = _possible(values, varied, brokers, plan_key)
         label = settings_label(settings, varied)
         if label in seen:
-            raise matrix.wrong(f"two combinations are {label}; leave one spelling out")
+            raise matrix.wrong(f"two combinations are the same, {label}; write each value only once")
         seen.add(label)
         left_open = tuple(name for name in CLIENT_DEFAULTS if name not in values)
         yield Choice(label=label, settings=settings, client_defaults=left_open)
@@ -120,7 +120,7 @@ def _refuse_unknown(names: Table, plan_key: PlanKey, *, lists: bool = False) -> 
     settings = Settings().to_mapping()
     for name, value in names.items():
         if name not in settings:
-            raise (plan_key / name).wrong(unknown_name("setting", name, settings))
+            raise (plan_key / name).wrong(unknown_setting(name))
         if isinstance(value, list) and not lists:
             raise (plan_key / name).wrong("takes one value; write a list of values under [matrix]")
 

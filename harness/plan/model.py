@@ -14,7 +14,7 @@ from harness.plan.expected import ExpectedOutcomes
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, kind_of, spelled
+from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, kind_of, shown, spelled, unknown_name
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
@@ -24,6 +24,7 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
     "unclean.leader.election.enable": "unclean",
     IDEMPOTENCE: "idem",
 }
+_LONG_NAMES: Final = {short: name for name, short in SHORT_NAMES.items()}
 
 
 class OwnStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +80,15 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 def settings_label(settings: Mapping[str, object], axes: Iterable[str] = ()) -> str:
     """``acks=all,isr=2,unclean=false``, then every other axis of the matrix, most under their full names."""
-    shown = dict.fromkeys([*ALWAYS_NAMED, *axes])
-    return ",".join(f"{SHORT_NAMES.get(name, name)}={spelled(settings[name])}" for name in shown)
+    named = dict.fromkeys([*ALWAYS_NAMED, *axes])
+    return ",".join(f"{SHORT_NAMES.get(name, name)}={spelled(settings[name])}" for name in named)
+
+
+def unknown_setting(name: str) -> str:
+    """A sentence that names the setting nearest to ``name``, which a plan or an option may have from a cell's name."""
+    if name in _LONG_NAMES:
+        return f"unknown setting {shown(name)}; its name in a plan is {shown(_LONG_NAMES[name])}"
+    return unknown_name("setting", name, Settings().to_mapping())
 
 
 Offered = TypeVar("Offered")
