@@ -154,7 +154,7 @@ def _transactions(tally: CellTally) -> str:
     seen = "" if exercised.unread_levels is None else f", {exercised.aborted_seen:,} read as uncommitted"
     taken = f"{counted(exercised.offsets_aborted, 'aborted commit')} of offsets, {exercised.offsets_refused:,} refused"
     offsets = f", {counted(exercised.effects, 'effect')}, {taken}" if exercised.effects else ""
-    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past{seen}{offsets}"
+    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers passed{seen}{offsets}"
 
 
 def _wedged(tally: CellTally) -> str:

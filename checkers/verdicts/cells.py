@@ -84,7 +84,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         nearest: the settings to change to be rid of a permitted loss; None without such a loss, or if no such cell was
             run. A broken promise is a defect, and no setting is offered as its cure.
         identities: of what nothing permits: by anomaly and identity, how many runs show the finding.
-        accepted: those of them that ``accepted.toml`` names; ``excused``: it names all, so this cell reddens nothing.
+        accepted: those of them that ``accepted.toml`` names; ``excused``: it names all, so no exit code changes.
     """
 
     cell: str

@@ -78,7 +78,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
     ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing;
     ``unassigned`` those of them that no member was assigned then.
-    ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past,
+    ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers passed,
     ``aborted_seen`` those that readers of uncommitted records read. ``unread_levels`` counts the log partitions that
     were read to their end at one isolation level and not at the other; None where no reader tells its level.
     ``effects`` are writes that members of a group made of records; ``offsets_aborted`` are offsets that a group had
@@ -174,7 +174,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         if not self.acknowledged:
             lacks.insert(0, "no write was acknowledged")
         if self.transactions and not self.aborted_passed:
-            lacks.append("no reader came past a write of an aborted transaction; raise aborts_percent or duration_ms")
+            lacks.append("no reader passed a write of an aborted transaction; raise aborts_percent or duration_ms")
         elif self.transactions and self.unread_levels is not None and not self.aborted_seen:
             lacks.append(
                 "readers of uncommitted records saw no write of an aborted transaction, as if they had the other level"

@@ -239,8 +239,8 @@ def _starved(starved: Mapping[str, str]) -> str:
         return ""
     why = next(iter(starved.values()))
     return (
-        f"whether {counted(len(starved), 'log partition')} came back is not known: {why}; run it where less runs "
-        "beside it, or with fewer brokers"
+        f"whether {counted(len(starved), 'log partition')} came back is not known: {why}; run it on a machine "
+        "that does less else, or with fewer brokers"
     )
 
 

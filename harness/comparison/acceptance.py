@@ -1,4 +1,4 @@
-"""Acceptances in words: what is accepted and reddens nothing, and what was and does so again."""
+"""Acceptances in words: findings that are accepted, and those that were and fail again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADS: Final = {
 
 
 def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
-    """A line for each finding that ``accepted.toml`` names, the red ones first, and the number of those that count."""
+    """A line for each finding that ``accepted.toml`` names, failing ones first, and how many of them are accepted."""
     all_cells = list(cells)
     named = [(finding, cell) for cell in all_cells for finding in cell.accepted]
     order = list(_HEADS)
@@ -28,21 +28,21 @@ def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
     yield from red_sentences(all_cells)
     accepted = sum(finding.status == AcceptanceStatus.ACCEPTED for finding, _ in named)
     if named:
-        excused = counted(sum(cell.excused for cell in all_cells), "cell")
-        yield f"Accepted: {counted(accepted, 'finding')}; {excused} with no other redden nothing."
+        excused = f"{counted(sum(cell.excused for cell in all_cells), 'cell')} with no other finding"
+        yield f"Accepted: {counted(accepted, 'finding')}; not counted in the exit code: {excused}."
 
 
 def red_sentences(cells: Iterable[Cell]) -> Iterator[str]:
-    """A line for each cell with an accepted finding that stays red for others, which no entry names."""
+    """A line for each cell with an accepted finding that still fails for others, which no entry names."""
     unnamed = [(cell.key, others) for cell in cells if cell.accepted and (others := [*_unnamed(cell)])]
     for key, others in unnamed[:LISTED_MAX]:
         more = f" and {len(others) - LISTED_MAX:,} more" if len(others) > LISTED_MAX else ""
         yield (
-            f"{key} stays red: no entry names {', '.join(others[:LISTED_MAX])}{more}; consequences of an accepted "
+            f"{key} still fails: no entry names {', '.join(others[:LISTED_MAX])}{more}; consequences of an accepted "
             "finding need entries too."
         )
     if len(unnamed) > LISTED_MAX:
-        yield f"... and {len(unnamed) - LISTED_MAX:,} more cells stay red."
+        yield f"... and {len(unnamed) - LISTED_MAX:,} more cells still fail."
 
 
 def _unnamed(cell: Cell) -> Iterator[str]:

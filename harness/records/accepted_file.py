@@ -15,8 +15,8 @@ from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name
 
 _HEAD: Final = """\
-# Findings that are known. They are shown and counted, and redden no campaign and no night until the day that they name.
-# `ackproof accept` writes entries; edit and remove them at will.
+# Findings that are known. They are shown and counted, but until the day that they name they change no exit code.
+# `ackproof accept` writes entries; you may edit and remove them.
 """
 
 

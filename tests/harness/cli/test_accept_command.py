@@ -86,7 +86,7 @@ def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_e
     first, later = campaign("1", iter(unseen)), campaign("2", iter(unseen), began="2027-01-02T00:00:00+00:00")
     (identity,) = read_results(first).cells[KEY].identities["unseen"]
     assert accept(first, "lost-write", "--until", "2027-01-31") == 0
-    red = f"{KEY} stays red: no entry names unseen {identity}; consequences of an accepted finding need entries too."
+    red = f"{KEY} still fails: no entry names unseen {identity}; consequences of an accepted finding need entries too."
     assert red in capsys.readouterr().out.splitlines()
 
     def night() -> tuple[int, list[str]]:
