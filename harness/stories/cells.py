@@ -124,7 +124,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
         anomalies=dict(verdict.counts),
         disagreements=(
             *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
-            *(f"seen, and never to be: {name}" for name in NEVER if verdict.counts.get(name)),
+            *(f"{name} was seen, which must never happen" for name in NEVER if verdict.counts.get(name)),
             *(_unread(performance) if Sign.HANGING not in signs else ()),
             *(
                 _disagreements(shown, story.expected(column), performance)

@@ -99,11 +99,11 @@ class GroupSteps:
         self._members.ask(answers.append)
         self._moment(lambda: bool(answers))
         if not answers or answers[0] is None:
-            raise StepError("no answer")
+            raise StepError("no coordinator answered")
         offset = answers[0].offsets.get(self._story_world.partition, NOTHING)
         words = "nothing" if offset == NOTHING else f"offset {offset}"
         if step.last_record is not None and offset != self._behind(step.last_record):
-            raise StepError(f"it has committed {words}")
+            raise StepError(f"the group has committed {words}")
         return words
 
     def _between_calls(self, name: str) -> SteppedMember:
@@ -118,7 +118,7 @@ class GroupSteps:
             return NOTHING
         offset = self._story_world.next_offset(record[0])
         if offset is None:
-            raise StepError(f"no answer tells the offset of {record[0]}")
+            raise StepError(f"the offset of {record[0]} is not known, because no answer told it")
         return offset
 
     def _after_turn(self, member: SteppedMember, polls_max: int = 1, *, halfway: bool = False) -> str:

@@ -251,7 +251,7 @@ class _Performer:
         if broker is s.BrokerRole.LEADER:
             self._leader_found()
             if self._story_world.view.leader is None:
-                raise StepError("nobody leads: not sent")
+                raise StepError("not sent: no broker leads")
         return self._story_world.node(broker)
 
     def send(self, step: s.WriteRecord) -> str:

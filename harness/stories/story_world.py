@@ -229,7 +229,7 @@ class StoryWorld:
         value = self.record(name).value
         values = [record.value for record in self.replica(node).records]
         if value not in values:
-            raise StepError(f"broker {node} has no {name}")
+            raise StepError(f"the log of broker {node} does not have {name}")
         return -(-values.index(value) * LOG_PARTS // len(values))
 
     def flush(self, node: int) -> Evidence:
@@ -377,7 +377,7 @@ class StoryWorld:
         leader = self.view.leader
         if leader is None or self.leads(leader):
             return leader_words(leader)
-        return f"{leader} is leader in the word of the controller alone"
+        return f"the controller names {leader} as leader, but {leader} does not act as one"
 
     def _names_on(self, node: int) -> str:
         on_it = [name for name in self._records if self.offset_of(name, node) is not None]

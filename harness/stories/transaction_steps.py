@@ -107,7 +107,7 @@ class TransactionSteps:
         read = tuple(names[value] for value in probe.values if value in names)
         words = " ".join(read) or "nothing"
         if read != step.records:
-            raise StepError(f"it finds {words}")
+            raise StepError(f"the reader finds {words}")
         return words
 
     def _moment(self, finished: Callable[[], bool]) -> None:

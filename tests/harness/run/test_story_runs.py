@@ -179,7 +179,7 @@ def test_a_run_in_which_a_record_was_not_sent_has_failed_and_holds_nothing(tmp_p
     spec = own_story(tmp_path, "never start all", "kill all", "wait until 0 is fenced", "write x to leader")
     ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "harness-failed"
-    assert str(ended.reason).endswith('line 7, "write x to leader": nobody leads: not sent')
+    assert str(ended.reason).endswith('line 7, "write x to leader": not sent: no broker leads')
 
 
 def test_a_log_that_waits_for_a_broker_which_never_returns_is_not_stalled(tmp_path: Path) -> None:

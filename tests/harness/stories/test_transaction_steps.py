@@ -35,10 +35,10 @@ def cell(steps: str, column: str = "v2", rest: str = "") -> StoryCell:
 @pytest.mark.parametrize(
     ("steps", "problem"),
     [
-        ("read committed finds base a", "it finds base"),
-        ("read uncommitted finds base", "it finds base a"),
-        ("commit t\nwait 1 s\nread committed finds a base", "it finds base a"),
-        ("read committed finds nothing", "it finds base"),
+        ("read committed finds base a", "the reader finds base"),
+        ("read uncommitted finds base", "the reader finds base a"),
+        ("commit t\nwait 1 s\nread committed finds a base", "the reader finds base a"),
+        ("read committed finds nothing", "the reader finds base"),
         ("retry a to 0", "it is part of a transaction, whose producer sends it again by itself"),
         ("commit t\ncommit t", "the transaction t was ended already"),
         ("begin u by p", "(InvalidTxnStateError)"),
