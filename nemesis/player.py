@@ -133,7 +133,7 @@ class Player:
     def _skip_the_rest(self) -> None:
         """In virtual time no fault is left; on real machines commands may have taken more time than a run has."""
         had_their_turn = {receipt.sequence for receipt in self.receipts}
-        too_late = Aim(impossible="the faults before it, or the cluster to settle, took too long for its turn to come")
+        too_late = Aim(impossible="its turn did not come: earlier faults, or the cluster to settle, took too long")
         for sequence, step in enumerate(self._schedule.steps):
             if sequence not in had_their_turn:
                 self.faults.skip(step.fault, too_late, _cause(step), sequence)
@@ -145,7 +145,8 @@ class Player:
         stopped = set(view.brokers) - set(view.running)
         if len(stopped | (set(aim.nodes) & set(view.brokers))) <= self._dead_brokers_max:
             return aim
-        return Aim(impossible=f"the budget allows {self._dead_brokers_max} dead or frozen brokers, {len(stopped)} are")
+        allowed = f"dead_brokers_max={self._dead_brokers_max}"
+        return Aim(impossible=f"it would exceed {allowed}: {len(stopped)} are dead or frozen already")
 
 
 def restore(target: Target) -> None:

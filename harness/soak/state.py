@@ -120,7 +120,7 @@ class SoakState:
             case Dropped():
                 for turn in entry.turns:
                     if turn not in self.kept_runs.kept:
-                        raise ResultsError(f"turn {turn} is dropped in the ledger and was not judged; begin a new soak")
+                        raise _damaged(f"turn {turn} was dropped before it was judged")
                     self.kept_runs.remove(turn)
                     self.dropped += 1
             case Failed():
@@ -128,7 +128,7 @@ class SoakState:
 
     def _plan(self, entry: Planned) -> None:
         if entry.turn != self.turns:
-            raise ResultsError(f"turn {entry.turn} follows turn {self.turns - 1} in the ledger; begin a new soak")
+            raise _damaged(f"turn {entry.turn} comes after turn {self.turns - 1}")
         self.turns += 1
         self.planned[entry.turn] = entry
         if entry.again is None:
@@ -151,7 +151,7 @@ class SoakState:
 
     def _judge(self, planned: Planned, left_bytes: int, line: VerdictLine | None) -> None:
         if line is None or line.judgement is None or line.history != planned.directory:
-            raise ResultsError(f"turn {planned.turn} is judged in the ledger and has no verdict; begin a new soak")
+            raise _damaged(f"turn {planned.turn} was judged, and has no verdict")
         counts = self._counts_of(planned)
         counts.judged += 1
         counts.met.update(name for name, count in line.judgement.coverage.items() if count)
@@ -178,9 +178,13 @@ class SoakState:
         return run.alarming and own and self._begun_tries[turn] < wanted
 
 
+def _damaged(what: str) -> ResultsError:
+    return ResultsError(f"the ledger of this soak is damaged: {what}; begin a new soak")
+
+
 def _taken(turns: dict[int, State], turn: int, state: str) -> State:
     if turn not in turns:
-        raise ResultsError(f"the ledger ends turn {turn}, and it was not {state}; begin a new soak")
+        raise _damaged(f"turn {turn} ended before it was {state}")
     return turns.pop(turn)
 
 

@@ -100,7 +100,7 @@ def test_the_budget_holds_when_the_fault_fires(play):
     cluster_at(world, 1_000)
     assert world.cluster.most_stopped == 2
     assert player.receipts[1].mark == "skipped"
-    assert player.receipts[1].reason == "the budget allows 2 dead or frozen brokers, 2 are"
+    assert player.receipts[1].reason == "it would exceed dead_brokers_max=2: 2 are dead or frozen already"
 
 
 def test_a_link_cut_twice_heals_with_the_second_end(play):

@@ -99,7 +99,8 @@ class ClusterMembers:
         deadline = time.monotonic() + REQUEST_LIMIT_S
         while not are_right(nodes := look()):
             if time.monotonic() > deadline:
-                raise UnansweredError(f"the answer stayed {sorted(nodes)}")
+                named = ", ".join(map(str, sorted(nodes)))
+                raise UnansweredError(f"after {REQUEST_LIMIT_S:g} s the cluster still names the nodes {named}")
             time.sleep(_LOOK_EVERY_S)
         return sorted(nodes)
 

@@ -85,7 +85,8 @@ class OwnTopic:
             self._journal.done(self._entry)
             self._entry = None
             raise HostError(
-                f'the cluster did not create the topic "{self.name}": {type(error).__name__}; ask for what it allows'
+                f'the cluster did not create the topic "{self.name}" ({type(error).__name__}); change the plan to what '
+                "the cluster allows"
             ) from error
         return self._ready(partitions)
 
