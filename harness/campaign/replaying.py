@@ -109,12 +109,14 @@ def trace_missing(directory: Path) -> None:
         return
     if (writes := planned_writes(record.workload)) > TRACED_WRITES_MAX and not record.story:
         raise ResultsError(
-            f"the run would be done again for it, and {writes} writes take too long; the most is {TRACED_WRITES_MAX}. "
-            f"ackproof replay {directory} does it all the same"
+            f"only a replay shows that, and {writes} writes are too many for one that was not asked for (the most is "
+            f"{TRACED_WRITES_MAX}); run: ackproof replay {directory}"
         )
     with Scratch(ScratchKind.REPLAY) as scratch:
         if not _done_again(directory, again := scratch.path / "again"):
-            raise ResultsError(f"{directory} does not repeat itself with this version of the program")
+            raise ResultsError(
+                f"{directory} does not repeat itself with this version of ackproof; use the version that performed it"
+            )
         _keep_trace(directory, again)
 
 

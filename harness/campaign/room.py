@@ -82,8 +82,9 @@ def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
         have = f"{counted(cell_runs, 'run')} of {first.family} {'has' if cell_runs == 1 else 'have'} room for"
         each = " of each family" if len(families) > 1 else ""
         what = f"{have} {math.floor(usual * cell_runs)} of the {enough} scenarios{each} that a cell needs to be held"
-        more_runs = f", or runs from {cell_runs} to {math.ceil(enough / usual)}" if usual else ""
         needed = _largest(sample, math.ceil(enough / cell_runs))
+        raised = "or runs" if needed else "or raise runs"
+        more_runs = f", {raised} from {cell_runs} to {math.ceil(enough / usual)}" if usual else ""
     elif reached < len(families):
         few = f"{reached} of its {len(families)} families" if reached else "no scenario"
         what = f"a run of {first.family} may have room for {few}"
@@ -96,7 +97,7 @@ def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
 def _advice(run: RunSpec, needed: Budget | None) -> str:
     """The keys to raise, each with the value that it has and the one that helps."""
     if needed is None:
-        return "no budget has room for them, choose other families"
+        return "no larger count or duration_ms is enough: choose other families"
     has = Budget(run.faults.count, run.workload.duration_ms, run.faults.dead_brokers_max)
     enough = msgspec.structs.asdict(needed)
     keys = [

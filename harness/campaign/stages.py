@@ -153,9 +153,9 @@ class Campaign:
                 self._perform_each(progress, perform_run, stages, master)
             except KeyboardInterrupt:
                 self._write("interrupted")
-                kept = f"interrupted; what was done is kept: ackproof check {self._directory}"
+                kept = f"interrupted; what was done is kept; judge it with: ackproof check {self._directory}"
                 if len(self._runs) > 1:
-                    kept += f", and the rest: ackproof campaign PLAN --out {self._directory} --continue"
+                    kept += f", or do the rest with: ackproof campaign PLAN --out {self._directory} --continue"
                 raise KeyboardInterrupt(f"{kept}{to_heal(self._directory)}") from None
             except HarnessError as error:
                 self._write("failed")

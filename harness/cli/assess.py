@@ -136,5 +136,5 @@ def _with_release(cluster: assessing.Cluster, release: str) -> assessing.Cluster
         return cluster
     version = parse_version(release)
     if cluster.release is not None and cluster.release.version[:2] != version[:2]:
-        raise PlanError(f"--release {release}: the brokers say that they are {cluster.release.words}; leave it out")
+        raise PlanError(f"--release {release}: the brokers run {cluster.release.words}; leave --release out")
     return msgspec.structs.replace(cluster, release=assessing.Release(version))

@@ -78,8 +78,8 @@ def campaign(
 def _refuse_real_time(plan: Plan) -> None:
     for world in (each.world for each in plan.worlds if not each.world.virtual_time):
         raise PlanError(
-            f"--master has executors perform runs in virtual time, and nodes of the {world.name} world start from this "
-            f"machine; leave --master out, or [worlds.{world.name}] out of the plan"
+            f"with --master executors perform the runs, which they can in virtual time only; leave --master out, or "
+            f"take [worlds.{world.name}] out of the plan"
         )
 
 

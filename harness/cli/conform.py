@@ -82,7 +82,7 @@ def conform(
             _refuse(word, [option for option, value in given.items() if value])
     if runs := [Path(word) for word in stories if _is_run(word)]:
         if len(runs) < len(stories):
-            raise PlanError("runs are held by themselves; leave the stories and traces out")
+            raise PlanError("name either runs, or stories and traces, but not both")
         return _hold_runs(terminal, runs, bug or "none")
     results: list[Comparison] = []
     failed: list[str] = []
@@ -171,7 +171,7 @@ def _refuse(word: str, given: Sequence[str]) -> None:
         raise PlanError(f"{unknown_name('story', word, known_stories())} (or name a trace, or a directory of traces)")
     if given:
         what = "run" if _is_run(word) else "trace"
-        raise NamedWronglyError(f"{word} is a recorded {what}, which is not performed; leave {', '.join(given)} out")
+        raise NamedWronglyError(f"{word} is a recorded {what}, so nothing is performed; leave {', '.join(given)} out")
 
 
 def _columns(patterns: Sequence[str]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def _conclusion(explanation: Explanation, run_dir: Path) -> str:
     where = run_dir / EXPLANATION_FILE
     step = explanation.no_return
     if step is None:
-        return f"it could be avoided at every step that is known: {where}"
+        return f"at every step that was tried it could still be avoided: {where}"
     since = f"{step.time_us / 1e6:.3f} s ({step.what})"
     before = explanation.avoidable_us
     avoidable = "" if before is None else f"; at {before / 1e6:.3f} s it still could"

@@ -146,7 +146,7 @@ def _lines(result: HuntResult) -> Iterator[str]:
         yield f"{what}: {', '.join(alarm.by for alarm in result.alarming.alarms)} after {spent}"
         yield from _of(result.alarming, result.changed, result.seed)
     for run in result.spurious:
-        yield f"{what}: run {run.number} shows a finding without that too"
+        yield f"{what}: run {run.number} shows a finding even without it: that is about the broker itself"
         yield from _of(run, result.changed, result.seed)
 
 

@@ -36,7 +36,7 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
     Installed releases stay as they are. VERSION is by default the newest release that ackproof knows.
     """
     if source is not None and version is not None:
-        raise PlanError("a release given with --from has its version in it; leave the version out")
+        raise PlanError("--from already says which release it is; leave VERSION out")
     before = {str(installation.version) for installation in installed()}
     if (wanted := str(source or version or DEFAULT_VERSION)) not in before:
         terminal.note(f"getting Apache Kafka {wanted}")

@@ -87,7 +87,7 @@ def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str]
 def _without(run: RunSpec, limit: Limit) -> str:
     scenarios = counted(len(limit.scenarios), "scenario")
     named = ", ".join(limit.scenarios[:SCENARIOS_MAX]) + (", ..." if len(limit.scenarios) > SCENARIOS_MAX else "")
-    return f"{_named(run.world)}, {limit.family} has no {' or '.join(limit.kinds)} in {scenarios} ({named})"
+    return f"{_named(run.world)}, {limit.family} goes without {' or '.join(limit.kinds)} in {scenarios} ({named})"
 
 
 def _named(world: AnyWorld) -> str:

@@ -72,8 +72,8 @@ def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
     planned, present = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
     if present >= planned:
         return ""
-    healing = f"; if it was killed: ackproof heal {directory}" if campaign.status == "running" else ""
-    rest = f"the rest: ackproof campaign {directory / PLAN_FILE} --out {directory} --continue"
+    healing = f"; if it was killed, first run: ackproof heal {directory}" if campaign.status == "running" else ""
+    rest = f"do the rest with: ackproof campaign {directory / PLAN_FILE} --out {directory} --continue"
     return f"This campaign is not finished: {present} of its {planned} runs are here{healing}; {rest}."
 
 

@@ -81,7 +81,7 @@ def stories(
         return _list(terminal, chosen)
     if explain:
         if master is not None:
-            raise PlanError("--explain performs its one cell here; leave --master out")
+            raise PlanError("--explain performs its one cell on this machine; leave --master out")
         return _explain(terminal, chosen, names)
     cells = []
     for cell in perform_table(chosen, names, chosen_workers(workers, master)):
@@ -151,7 +151,7 @@ def _named(patterns: Sequence[str]) -> tuple[str, ...]:
     except KeyError as error:
         if several := next((pattern for pattern in patterns if "," in pattern), ""):
             repeated = " ".join(f"--settings {name.strip()}" for name in several.split(","))
-            raise PlanError(f"{several} is not one column; repeat the option: {repeated}") from error
+            raise PlanError(f"{several} names several columns; repeat the option: {repeated}") from error
         raise PlanError(str(error.args[0])) from error
 
 

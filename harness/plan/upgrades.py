@@ -58,7 +58,7 @@ def other_clients_at(table: Table, plan_key: PlanKey) -> tuple[tuple[ClientName,
         entry: Table = {"client": name, **({"client_version": release} if release else {})}
         key = plan_key / f"other_clients[{number}]"
         if release and name != JAVA:
-            raise key.wrong(f'a release is for java only; write "{name}"')
+            raise key.wrong(f'only the client java has releases to choose from; write "{name}"')
         client: ClientName = value_at(entry, "client", ClientName, WORLD_DEFAULTS.client, key)
         clients.append((client, release_at(entry, "client_version", key)))
     return tuple(clients)

@@ -116,7 +116,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     def _with(self, changed: Mapping[str, Any]) -> Settings:
         settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
         if settings.replication_factor > BROKERS:
-            raise SettingsError(f"a hunt has {BROKERS} brokers; choose a replication.factor that is not more")
+            raise SettingsError(f"a hunt has {BROKERS} brokers; lower replication.factor to {BROKERS} or less")
         if self.fits(settings.cleanup_policy):
             return settings
         if settings.cleanup_policy == "delete":

@@ -57,7 +57,7 @@ def twin_of(directory: Path, record: RunRecord, anomaly: str = "") -> Twin:
     """Look for a twin of the real run in ``directory`` that shows its finding, the worst or that of ``anomaly``.
 
     Raises:
-        NamedWronglyError: it shows no such finding, or has no account of its faults.
+        NamedWronglyError: it shows no such finding, or has no receipts of its faults.
     """
     with translated_errors():
         verdict = check_one(directory)
@@ -75,7 +75,7 @@ def twin_of(directory: Path, record: RunRecord, anomaly: str = "") -> Twin:
 def _candidates(directory: Path, record: RunRecord, receipts: Sequence[Receipt]) -> Iterator[RunSpec]:
     """Twins with other draws: whom the faults hit by number, and then by role, in turn."""
     if record.ended.report is None:
-        raise NamedWronglyError(f"{directory} has no account of its faults; name a run that completed")
+        raise NamedWronglyError(f"{directory} has no receipts of its faults; name a run that completed")
     planned = msgspec.convert(record.ended.report["schedule"], Schedule)
     begun_us, healed_us, writes = _writes(directory)
     done = [

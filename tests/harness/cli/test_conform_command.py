@@ -84,7 +84,7 @@ def test_a_trace_takes_no_option_of_a_performance(option: list[str], capsys: pyt
     assert exit_code_of(["conform", TRACE, *option]) == 64
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert f"is a recorded trace, which is not performed; leave {option[0]} out" in shown.err
+    assert f"is a recorded trace, so nothing is performed; leave {option[0]} out" in shown.err
 
 
 def test_every_word_is_looked_up_before_a_story_is_performed(

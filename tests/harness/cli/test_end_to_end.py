@@ -107,7 +107,10 @@ def test_ctrl_c_closes_the_cluster_and_keeps_the_run(tmp_path: Path) -> None:
     finally:
         harness.kill()
     assert code == 130
-    assert err.splitlines()[-1] == "ackproof: interrupted; what was done is kept: ackproof check results/long"
+    assert (
+        err.splitlines()[-1]
+        == "ackproof: interrupted; what was done is kept; judge it with: ackproof check results/long"
+    )
     assert brokers_below(tmp_path) == []
     (run_file,) = tmp_path.rglob("run.json")
     assert json.loads(run_file.read_text())["ended"]["status"] == "interrupted"

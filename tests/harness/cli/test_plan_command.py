@@ -102,7 +102,7 @@ def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
     (tmp_path / "p.toml").write_text(NIGHT.replace(', "partition"', ""))
     assert exit_code_of(["plan", "p.toml"]) == 0
     sentence = (
-        'In the world kafka with host = "loopback", kill has no partition in 2 scenarios (leader-ahead, '
+        'In the world kafka with host = "loopback", kill goes without partition in 2 scenarios (leader-ahead, '
         'last-in-sync): links of Apache Kafka are cut with host = "namespaces" only, which needs root.'
     )
     assert capsys.readouterr().out.splitlines()[1:] == [sentence]

@@ -84,7 +84,11 @@ def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
     ("words", "code", "says"),
     [
         (["--workers", "2"], 64, "leave one of the two out"),
-        (["--settings", "all/2", "--explain"], 64, "--explain performs its one cell here; leave --master out"),
+        (
+            ["--settings", "all/2", "--explain"],
+            64,
+            "--explain performs its one cell on this machine; leave --master out",
+        ),
         ([], 70, '"hosts:7077" is not a Spark master'),
     ],
 )

@@ -299,9 +299,9 @@ def test_a_run_is_held_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
     assert exit_code_of(["conform", str(run), "--bug", "keep-fenced-in-isr"]) == 1
     assert "  does not fit: 7.096 s, node 100, election: " in capsys.readouterr().out
     assert exit_code_of(["conform", str(run), "S01"]) == 64
-    assert "runs are held by themselves" in capsys.readouterr().err
+    assert "name either runs, or stories and traces" in capsys.readouterr().err
     assert exit_code_of(["conform", str(run), "--version", "3.9.2"]) == 64
-    assert "is a recorded run, which is not performed; leave --version out" in capsys.readouterr().err
+    assert "is a recorded run, so nothing is performed; leave --version out" in capsys.readouterr().err
 
 
 def test_a_run_of_another_world_is_refused(tmp_path: Path) -> None:

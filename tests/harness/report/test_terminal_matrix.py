@@ -71,6 +71,6 @@ def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
     write_matrix(directory)
     choose_witnesses(directory)
     show_campaign(Terminal(out=Console(width=500, soft_wrap=True)), directory, write(directory))
-    rest = f"; the rest: ackproof campaign {directory}/plan.toml --out {directory} --continue."
+    rest = f"; do the rest with: ackproof campaign {directory}/plan.toml --out {directory} --continue."
     wanted = "This campaign is not finished: 1 of its 4 runs are here" + end.format(directory=directory) + rest
     assert wanted in capsys.readouterr().out.splitlines()
