@@ -11,6 +11,10 @@ from scripts.reference.markdown import page, table, wrapped
 
 #: Columns of a help text.
 COLUMNS = 110
+COMPLETION = """
+Completion: put `eval "$(_ACKPROOF_COMPLETE=bash_source ackproof)"` into `~/.bashrc`. For zsh write `zsh_source`, in
+`~/.zshrc`. For fish write `_ACKPROOF_COMPLETE=fish_source ackproof | source`, in `~/.config/fish/config.fish`.
+"""
 
 
 def commands() -> str:
@@ -24,6 +28,7 @@ def commands() -> str:
         "Commands",
         "`harness/cli/`",
         wrapped("Every command prints this with `--help`. Exit codes: [outcomes](outcomes.md#exit-codes)."),
+        wrapped(COMPLETION.strip()),
         table(["command", "purpose"], rows),
         *sections,
     )
