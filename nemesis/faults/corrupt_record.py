@@ -18,8 +18,8 @@ from nemesis.topology import Shape
 class CorruptRecord(DiskFault, frozen=True):
     """End the processes of the holders of ``role`` at once and change one byte of a record in their logs.
 
-    Started again at the end, they recover (rule 25): a log ends where its checksum is wrong for the first time. Or
-    no start finds the byte. ``pick`` says how far into the log the record is, in parts of LOG_PARTS.
+    Started again at the end, they recover (rule 25): a log ends before its first wrong checksum, unless the start does
+    not read that far back. ``pick`` says how far into the log the record is, in thousandths.
     """
 
     kind: ClassVar[str] = "corruptrecord"

@@ -13,7 +13,7 @@ from nemesis.repairs import START, Repair
 
 
 class FullDisk(NodeFault, frozen=True):
-    """Leave no room on the disks of the holders of ``role``; make room again at the end, and start who ended over it.
+    """Leave no room on the disks of the holders of ``role``; make room again at the end, and start those that ended.
 
     Kafka ends when the directory of its only log fails (rule 29). What was written before is there afterwards.
     """

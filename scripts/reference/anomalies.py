@@ -7,7 +7,8 @@ from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION = """
 An anomaly is a way in which a history can contradict a log. The settings and the faults decide whether one breaks a
-promise: [method](../explained/method.md). The last column says where a history that shows it is valid all the same.
+promise: [method](../explained/method.md). A history of another tool has no settings: there an anomaly makes it not
+valid, except where the last column says so.
 """
 
 
@@ -22,7 +23,7 @@ def anomalies() -> str:
         "Anomalies",
         "`checkers/anomalies/`",
         wrapped(INTRODUCTION.strip()),
-        table(["name", "meaning", "about", "valid all the same"], rows),
+        table(["name", "meaning", "about", "valid even so"], rows),
         *sections,
     )
 
