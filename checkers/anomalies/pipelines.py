@@ -61,7 +61,7 @@ class UnstableOffset(Finding, kw_only=True):
 
 
 def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
-    """``missing-effect``: a group has committed past a record, and no transaction that was made of it was committed.
+    """``missing-effect``: a group has committed past a record, and no transaction with its effect was committed.
 
     Example: a member reads ``a@0 b@1``, writes what it makes of them, hands over offset 2, and its transaction is
     aborted; the next member begins at 2, or the group, asked, says 2. The effect of ``a`` and ``b`` is lost.

@@ -52,7 +52,7 @@ def accept(
     page in docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the
     finding. From the next campaign or night on the finding is shown and counted in these cells, but until that day no
     command fails because of it. In another cell it still fails, and also if it was gone and is back. Other findings
-    that keep such a cell red are named: a consequence of the same loss needs an entry of its own.
+    for which such a cell still fails are named: a consequence of the same loss needs an entry of its own.
     """
     record = read_campaign_record(directory)
     if record is None:

@@ -253,8 +253,8 @@ def _(finding: HangingTransaction) -> str:
 @in_words.register
 def _(finding: MissingEffect) -> str:
     return (
-        f"Group {finding.group} had committed offset {finding.committed} of {finding.key}. No transaction that was "
-        f"made of {_write(finding.value)}, at offset {finding.offset}, was committed."
+        f"Group {finding.group} had committed offset {finding.committed} of {finding.key}. No transaction with "
+        f"what was made of {_write(finding.value)}, at offset {finding.offset}, was committed."
     )
 
 

@@ -72,8 +72,8 @@ def places(finding: Finding, *, idempotent: bool) -> list[str]:
     sentences = [f"{write_name(finding.value).capitalize()} was read at {finding.count} offsets: {shown}{more}."]
     if idempotent:
         sentences.append(
-            "Its producer was idempotent, and to a broker a batch is the same under one producer id and epoch only: "
-            "those of each copy are in the segment files (kafka-dump-log), and not in the files of this run."
+            "Its producer was idempotent. A broker knows a batch again only under the same producer id and epoch. "
+            "Those of each copy are in the segment files (kafka-dump-log), and not in the files of this run."
         )
     return sentences
 
@@ -256,7 +256,7 @@ def _told(timeline: Timeline) -> list[str]:
         return [
             f"{timeline.out_of_order} writes to {timeline.partition} ended with that error: their clients were told."
         ]
-    return ["No write ended with that error: the client library began its numbers again, and told no application."]
+    return ["No write ended with that error: the library restarted its sequence numbers, and told no application."]
 
 
 def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:

@@ -35,7 +35,7 @@ def told(*refusals: Seen[SequenceRefused], out_of_order: int = 0) -> list[str]:
     [
         (
             0,
-            "No write ended with that error: the client library began its numbers again, and told no application.",
+            "No write ended with that error: the library restarted its sequence numbers, and told no application.",
         ),
         (3, "3 writes to t-0 ended with that error: their clients were told."),
     ],

@@ -42,7 +42,7 @@ WORDS = {
     "two-owners": "the member before it began a commit of offset 32, and the group took it",
     "unfenced-instance": "Another instance of the static member m of group planted had started",
     "stale-generation": "Another one was assigned it in the same generation",
-    "missing-effect": "Group planted had committed offset 32 of t000000-0. No transaction that was made of",
+    "missing-effect": "Group planted had committed offset 32 of t000000-0. No transaction with what was made of",
     "doubled-effect": "All were made of the record at offset 0 of t000000-0",
     "aborted-commit": "named offset 31. Of all that its members handed over, only a transaction that was aborted",
     "unstable-offset": "named offset 31. Then a transaction with offset 32 was open",
