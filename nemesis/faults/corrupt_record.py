@@ -19,7 +19,7 @@ class CorruptRecord(DiskFault, frozen=True):
     """End the processes of the holders of ``role`` at once and change one byte of a record in their logs.
 
     Started again at the end, they recover (rule 25): a log ends before its first wrong checksum, unless the start does
-    not read that far back. ``pick`` says how far into the log the record is, in thousandths.
+    not read that far back. ``pick``, in a plan ``record``, says how far into the log the record is, in thousandths.
     """
 
     kind: ClassVar[str] = "corruptrecord"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.plan import parse_plan
+from harness.plan.listed_runs import RENAMED
 from harness.stories import form_of
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability
@@ -106,7 +107,7 @@ def _facts(kind: type[Fault], lacks: Mapping[str, Mapping[Capability, str]]) -> 
     if kind.operands:
         undone = f", undone by `{kind.undone_by.verb}`" if kind.lasts else ""
         yield f"In a script: `{form_of(kind)}`{undone}."
-    fields = [field for field in kind.__struct_fields__ if field != "role"]
+    fields = [RENAMED.get((kind.kind, field), field) for field in kind.__struct_fields__ if field != "role"]
     if fields:
         shapes = " ([shapes](#shapes))" if "shape" in fields else ""
         yield f"Fields: {', '.join(f'`{field}`' for field in fields)}{shapes}."
