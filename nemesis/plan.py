@@ -29,14 +29,15 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     fault_ms_max: int = 3_000
     """The most time that each lasts, unless its scenario needs longer under the settings."""
     healed_ms_min: int = 1_000
-    """Everything is healed for so long between groups of overlapping faults, and before the first."""
+    """Everything is healed for this long between groups of overlapping faults, and before the first."""
     dead_brokers_max: int = 2
     """The budget: the most brokers that may be dead or frozen at one time."""
     exercised_min: int = EXERCISED_MIN
     """Without a loss a cell is `held` if this number of scenarios of each of its families met writes, over all its
-    runs. A run alone needs as many, or all that took effect where there were fewer, one at least. So few bound the
-    share of such faults that lose a write by 63 % at 95 % confidence, 10 by 26 %, 59 by 5 %."""
+    runs. A run alone needs as many, or all that took effect where there were fewer, one at least. After 3 such faults
+    without a loss, at most 63 % of such faults lose a write, at 95 % confidence; after 10 at most 26 %, after 59 at
+    most 5 %."""
     at_stake_min: int = AT_STAKE_MIN
     """Without a loss a cell is `held` if this number of writes was at stake in the exercised faults of each of its
-    families: in flight, fresh where the fault could take them, or acknowledged or refused while it lasted. 59 bound the
-    share of such writes that is lost by 5 % at 95 % confidence."""
+    families: in flight, fresh where the fault could take them, or acknowledged or refused while it lasted. After
+    59 such writes without a loss, at most 5 % of such writes are lost, at 95 % confidence."""

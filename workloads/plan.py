@@ -25,7 +25,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The workload of one run."""
 
     name: str = "steady"
-    """One of :data:`workloads.generators.WORKLOADS`, which are listed below."""
+    """One of those listed below."""
     topic: str = "ackproof"
     """The topic that is written to."""
     topics: int = 1
@@ -65,14 +65,14 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One half is for the cluster to recover. The other is for fresh consumers to read every log partition to the log
     end offset that was asked after that."""
     replace_silent_ms: int = 0
-    """A producer that had no write of some log partition acknowledged for so long is replaced by a new one, and tried
+    """A producer that had no write of some log partition acknowledged for this long is replaced by a new one, and tried
     beside it. 0 means half a second more than `delivery.timeout.ms`: until that has passed, the client's own
     retries are under test, and then it has half a second to report what it could not deliver. With `acks=0` no producer
-    is silent. A plan with less than `request.timeout.ms` is refused."""
+    is silent. Less than `request.timeout.ms` is refused."""
     recovery_limit_ms: int = 10_000
-    """Between the two halves of `drain_limit_ms`, fresh producers try for so long to write to every log partition,
-    another one every 3 s where there is no answer (:data:`workloads.recovery.RENEW_MS`), whatever `delivery.timeout.ms`
-    is. On a starved machine this and the reading may take up to four times as long."""
+    """Between the two halves of `drain_limit_ms`, fresh producers try for this long to write to every log partition,
+    another one every 3 s where there is no answer, whatever `delivery.timeout.ms` is. On a starved machine this and the
+    reading may take up to four times as long."""
     writes: tuple[PlannedWrite, ...] = ()
     """Exactly these, in order of time, where the name is :data:`LISTED`."""
 

@@ -24,7 +24,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """One machine, which carries one node."""
 
     node: int
-    """The broker's number, or `"controller"` (:data:`nemesis.cluster.CONTROLLER`)."""
+    """The broker's number, or `"controller"`."""
     address: str
     """A name or an IPv4 address, at which the other nodes and the clients reach it too."""
     user: str

@@ -95,6 +95,8 @@ TOGETHER: Final = (
         "a larger run is not done again for its trace; `ackproof replay RUN` does it",
     ),
 )
+#: From this number on a default is written with its digits in groups, as a plan may write it.
+GROUPED_MIN: Final = 10_000
 #: Fields that a table of a plan does not have: they are written elsewhere.
 ELSEWHERE: Final[Mapping[type, frozenset[str]]] = {
     WorkloadPlan: frozenset({"writes"}),
@@ -157,7 +159,7 @@ def _value(default: object) -> str:
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     if isinstance(default, int | float):
-        return f"{default:,}"
+        return f"{default:_}" if default >= GROUPED_MIN else f"{default}"
     if isinstance(default, list | tuple):
         return f"`[{', '.join(map(repr, default))}]`".replace("'", '"')
     return f'`"{default}"`'
