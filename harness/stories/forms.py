@@ -37,7 +37,7 @@ STEPS: Final = (
     Form(
         s.WriteRecord,
         f"write {_WRITE}",
-        "Send one, wait 100 ms for the answer. over: with its key. acks: else the column's. One PRODUCER numbers them",
+        "Send a record, wait 100 ms. over: with that key. Without acks: the column's. as: numbered by that producer",
     ),
     Form(s.SendRecord, f"send {_WRITE}", "Send one record, and do not wait"),
     Form(
@@ -50,7 +50,7 @@ STEPS: Final = (
     Form(
         s.ReadAs,
         "read ISOLATION:isolation finds RECORDS:records",
-        "Let one read so, unjudged: it gets these records of the script in this order, and no others",
+        "Let a fresh consumer of this level read: it must get exactly these records, in this order. It is not judged",
     ),
     Form(
         s.InitProducer,
@@ -69,10 +69,15 @@ STEPS: Final = (
     Form(
         s.EndTransaction,
         "commit TRANSACTION:transaction",
-        "Ask for its end, and wait 300 ms for the answer",
+        "Ask for its commit, and wait 300 ms for the answer",
         {"commit": True},
     ),
-    Form(s.EndTransaction, "abort TRANSACTION:transaction", "The same, for nothing of it to count", {"commit": False}),
+    Form(
+        s.EndTransaction,
+        "abort TRANSACTION:transaction",
+        "Ask for its abort, and wait 300 ms for the answer",
+        {"commit": False},
+    ),
     Form(
         g.JoinGroup,
         "join NEWMEMBER:member",
@@ -104,7 +109,7 @@ STEPS: Final = (
     Form(
         s.WaitUntil,
         "wait [up to TIME:limit_ms] until STATES:states",
-        "Wait until all hold at one moment; default: 10 s (200 s on real nodes without try) and twice session and lag",
+        "Wait until all hold at one moment; default: 10 s (200 s on real nodes without try) plus twice session and lag",
     ),
     *_faults(),
     Form(
