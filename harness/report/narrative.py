@@ -57,7 +57,7 @@ def remains(finding: Finding) -> list[str]:
     by_fate = {
         "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
         "hidden": f"Hidden: when the run had ended, a copy was left on {copies}, where no client reads.",
-        "in the log": f"It is in the log all the same, on {copies}: the final readers missed it.",
+        "in the log": f"It is still in the log, on {copies}: the final readers missed it.",
         "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
     }
     return [by_fate[finding.fate]] if finding.fate in by_fate else []

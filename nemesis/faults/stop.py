@@ -1,7 +1,7 @@
 """Clean stops: what an operator does (SIGTERM).
 
 A broker that is asked to end hands over what it leads, writes everything to disk and says so; nothing of it is lost.
-What is lost all the same, writes with acks=1 that its successor had not fetched, is lost without any accident.
+Writes with acks=1 that its successor had not fetched are lost even so, without any accident.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nemesis.faults.fault import Aim, NodeFault
 class Stop(NodeFault, frozen=True):
     """Ask the processes of the holders of ``role`` to end (SIGTERM), as operators do; start them again at the end.
 
-    A broker that is asked hands over what it leads and writes everything to disk, so nothing of it is lost. What is
-    lost all the same, writes with acks=1 that its successor had not fetched, is lost without any accident.
+    A broker that is asked hands over what it leads and writes everything to disk, so nothing of it is lost. Writes
+    with acks=1 that its successor had not fetched are lost even so, without any accident.
     """
 
     kind: ClassVar[str] = "stop"

@@ -368,7 +368,7 @@ def test_a_panel_says_what_its_cell_put_to_the_test_and_what_that_cost(campaign:
         "Note: the plan asks for 1 exercised fault of each family and 59 writes at stake, usual are 3 and 59",
         "bound ≤ 95 % after 1 fault: at most this share of such faults loses a write, at 95 %",
         "writes 800 acknowledged, 300 during faults",
-        "attempts refused for want of in-sync replicas: not known before the append, not known after it",
+        "attempts refused because too few replicas were in sync: not known before the append, not known after it",
         "unavailable 2.10 s at the longest; 0.09 s from the last heal to the next write",
         "latency p50 1.12 ms, p99 1.14 s, p99.9 1.14 s",
     ):
