@@ -206,6 +206,8 @@ def _reason(error: Exception) -> str:
         return f"the operation has no {_quoted(error.args[0])}; write an object with type, f and value"
     if isinstance(error, RecursionError):
         return "nested too deeply to be an operation"
+    if isinstance(error, msgspec.DecodeError):
+        return f"not valid JSON ({error}); write one object a line"
     return str(error) if isinstance(error, ValueError) else _NO_OPERATION
 
 

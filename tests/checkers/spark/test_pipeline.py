@@ -84,7 +84,7 @@ def test_json_lines_in_splits_through_spark_get_the_verdict_of_the_whole(
     whole = [nameless(check_one(path)) for path in paths]
     monkeypatch.setattr(importing, "SPLIT_BYTES", 300)
     (of_bad,) = check([bad])
-    assert f"{bad}, line {bad.read_text().count(chr(10))}: JSON is malformed" in (of_bad.reason or "")
+    assert f"{bad}, line {bad.read_text().count(chr(10))}: not valid JSON (JSON is malformed" in (of_bad.reason or "")
     assert [nameless(verdict) for verdict in check(paths)] == whole
 
 

@@ -97,7 +97,7 @@ def test_a_foreign_nemesis_is_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "line 2: Input data was truncated"),
+        ("{", "line 2: not valid JSON (Input data was truncated); write one object a line"),
         ("[1]", "line 2: not an operation"),
         ('{"process": 0, "f": "send"}', 'line 2: the operation has no "type"'),
         (json.dumps(operation(type="okay")), 'line 2: type is "okay"; it must be one of invoke'),
