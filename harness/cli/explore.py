@@ -34,7 +34,7 @@ from harness.explore import (
     story_text,
 )
 from harness.machine.versions import cores, own_version
-from harness.records.files import files_of, write_file
+from harness.records.files import check_writable, files_of, write_file
 from workloads import unknown_name
 
 #: All that `--rule` takes, of whatever kind the scope is.
@@ -95,6 +95,8 @@ def explore(
         if rule not in rules_of(chosen):
             raise PlanError(unknown_name("rule of this scope", rule, dict.fromkeys(rules_of(chosen))))
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
+    if file is not None:
+        check_writable("--story", file)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
         chosen,

@@ -89,6 +89,8 @@ def read_results(directory: Path) -> Results:
     if verdicts_in(directory) is not None:
         results = results_of(str(directory), read_lines(directory).lines.values())
         return results.with_cells(cells_of_campaign(directory, results.cells.values()))
+    if not directory.is_dir():
+        raise NamedWronglyError(f"{directory} is not a directory; name a campaign that was checked (results/...)")
     if not (directory / MATRIX_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no {VERDICTS_FILE}; name a campaign that was checked (results/...)")
     cells = read_matrix(directory).cells

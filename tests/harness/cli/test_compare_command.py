@@ -78,5 +78,7 @@ def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.Capture
 def test_a_directory_that_is_no_campaign_is_refused(
     nights: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(["compare", nights[0], str(tmp_path / "nothing")]) == 64
-    assert "holds no verdicts.jsonl" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    for name, why in (("nothing", "is not a directory"), ("empty", "holds no verdicts.jsonl")):
+        assert exit_code_of(["compare", nights[0], str(tmp_path / name)]) == 64
+        assert why in capsys.readouterr().err

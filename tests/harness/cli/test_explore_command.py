@@ -62,6 +62,7 @@ def test_a_search_in_which_nothing_was_acknowledged_proves_nothing(capsys: pytes
         (["calm-1", "--constant", "crashes"], "--constant crashes: write NAME=VALUE"),
         (["calm-1", "--set", "missed.epoch=never"], "missed.epoch"),
         (["calm-1", "--bug", "no-such-bug"], "planted.bug"),
+        (["calm-1", "--story", "no/such/story.toml"], "the directory no/such does not exist"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_nearest_word(
