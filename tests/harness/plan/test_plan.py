@@ -207,7 +207,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
     assert quoted.choices == plain.choices
     assert quoted.runs() == plain.runs()
     assert quoted.choices[0].settings["acks"] == 1
-    with pytest.raises(PlanError, match="two combinations are acks=1,isr=1,unclean=false"):
+    with pytest.raises(PlanError, match="two combinations are the same, acks=1,isr=1,unclean=false"):
         parse_plan('[matrix]\nacks = ["1", 1]' + WORLD, "p.toml")
 
 
