@@ -74,6 +74,8 @@ def stories(
     """
     chosen = _stories(stories)
     names = _columns(columns)
+    if not stories:
+        chosen = [story for story in chosen if any(map(story.takes, names))]
     for story in chosen:
         if not any(map(story.takes, names)):
             raise PlanError(f"{story.number} is performed in other columns; name one of {', '.join(story.columns)}")

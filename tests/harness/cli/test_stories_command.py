@@ -70,6 +70,13 @@ def test_the_list_has_every_number_with_its_title_and_performs_nothing(capsys: p
     assert "S01  The leader dies before any follower has fetched" in [line.rstrip() for line in lines]
 
 
+def test_a_column_without_a_story_means_the_stories_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["stories", "--settings", "g/1", "--list"]) == 0
+    numbers = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert numbers == [story.number for story in known_stories().values() if "g/1" in story.columns]
+    assert numbers
+
+
 def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
