@@ -50,7 +50,7 @@ def test_the_legend_follows_the_verdict_and_has_only_words_that_occur(
 
 @pytest.mark.parametrize(
     ("status", "end"),
-    [("running", "; if it was killed: ackproof heal {directory}"), ("interrupted", "")],
+    [("running", "; if it was killed, first run: ackproof heal {directory}"), ("interrupted", "")],
 )
 def test_a_campaign_that_may_have_been_killed_names_what_ends_its_remains(
     campaign: tuple[Path, Callable[..., Verdict]], capsys: pytest.CaptureFixture[str], status: str, end: str
