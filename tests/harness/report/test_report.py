@@ -380,7 +380,7 @@ def test_attempts_that_leaders_refused_are_counted_though_no_write_was(campaign:
     directory, make = campaign
     make(SAFE, situations=Situations(refused_before_append=1_116, refused_after_append=0))
     words = page_of(directory).words()
-    assert "in-sync replicas: 1,116 before the append, 0 after it" in words
+    assert "in sync: 1,116 before the append, 0 after it" in words
 
 
 def test_a_held_cell_with_wedged_clients_says_so_in_the_matrix(campaign: Campaign) -> None:
