@@ -134,9 +134,7 @@ def test_a_world_in_real_time_is_not_for_executors(
     Path("p.toml").write_text(f'families = ["kill"]\n[worlds.simulated]\n[worlds.{world}]\n')
     assert exit_code_of(["campaign", "p.toml", "--master", "spark://host:7077"]) == 64
     said = capsys.readouterr().err
-    assert re.search(
-        rf"nodes of the {world} world start from this machine; leave --master out, or \[worlds.{world}\]", said
-    )
+    assert re.search(rf"virtual time only; leave --master out, or take \[worlds.{world}\] out of the plan", said)
     assert not Path("results").exists()
 
 
