@@ -9,7 +9,7 @@ from typing import Any
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import Fetch, Message
+from harness.reference.core.messages import Message
 from harness.reference.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
 from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.invariants import Invariants
@@ -22,11 +22,6 @@ from nemesis.cluster import Link, require
 CLIENT = 1001
 AT = TopicPartition("t", 0)
 MS = 1000
-
-
-def no_fetches(target: int, *sources: int) -> Callable[[int, int, Message], bool]:
-    """Loses the fetches of some followers to one leader."""
-    return lambda s, t, m: t == target and s in sources and isinstance(m, Fetch)
 
 
 class Driven:
