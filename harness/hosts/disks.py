@@ -288,31 +288,26 @@ def _durable(image: Path) -> Path:
 
 def _freeze(mount_point: Path) -> None:
     """Stop all writes to the file system, and force to the disk what was written."""
-    descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.ioctl(descriptor, FIFREEZE, 0)
-    except OSError as error:
-        raise HostError(f"the file system at {mount_point} cannot be frozen ({reason_of(error)})") from error
-    finally:
-        os.close(descriptor)
+    _command(mount_point, FIFREEZE, 0, "frozen")
 
 
 def _thaw(mount_point: Path) -> None:
     """Allow writes to the file system again; no effect on one that is not frozen."""
-    descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.ioctl(descriptor, FITHAW, 0)
-    finally:
-        os.close(descriptor)
+    with contextlib.suppress(HostError):
+        _command(mount_point, FITHAW, 0, "thawed")
 
 
 def _shut_down(mount_point: Path) -> None:
+    _command(mount_point, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH), "shut down")
+
+
+def _command(mount_point: Path, command: int, argument: int | bytes, done: str) -> None:
+    """Give a command to the file system, which is ``done`` by it."""
     descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        fcntl.ioctl(descriptor, command, argument)
     except OSError as error:
-        raise HostError(f"the file system at {mount_point} cannot be shut down ({reason_of(error)})") from error
+        raise HostError(f"the file system at {mount_point} cannot be {done} ({reason_of(error)})") from error
     finally:
         os.close(descriptor)
 
