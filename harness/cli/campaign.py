@@ -66,7 +66,8 @@ def campaign(
     if dry_run:
         return rehearse_all(terminal, plan.runs())
     if not continue_:
-        return perform_campaign(terminal, plan, plan.runs(), out, room_sentences(plan.runs()), master=master)
+        notes = room_sentences(plan.runs())
+        return show_campaign(terminal, *perform_stages(terminal, plan, plan.runs(), out, notes, master=master))
     if out is None:
         raise NamedWronglyError("--continue needs the directory of the campaign; name it with --out DIR")
     see_to_what_is_needed(terminal, plan.runs(), master)
@@ -110,19 +111,6 @@ def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
         terminal.say(f"## {run.directory()}")
         rehearse_commands(run, planned(run, Choices(run.seed).draw), terminal.say)
     return EXIT_HELD
-
-
-def perform_campaign(
-    terminal: Terminal,
-    plan: Plan,
-    runs: list[RunSpec],
-    out: Path | None,
-    notes: Sequence[str] = (),
-    *,
-    master: str | None = None,
-) -> int:
-    """Do it as :func:`perform_stages` does, print the matrix, and answer the exit code."""
-    return show_campaign(terminal, *perform_stages(terminal, plan, runs, out, notes, master=master))
 
 
 def perform_stages(

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.cli.campaign import dry_option, out_option, perform_campaign, plan_argument, rehearse_all, seed_range
+from harness.cli.campaign import dry_option, out_option, perform_stages, plan_argument, rehearse_all, seed_range
+from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.plan import PlanKey, families_in, read_plan, with_scenarios
 
@@ -50,4 +51,6 @@ def run(
     if scenarios:
         plan = with_scenarios(plan, scenarios)
     single = plan.single(family, world, seed)
-    return rehearse_all(terminal, [single]) if dry_run else perform_campaign(terminal, plan, [single], out)
+    if dry_run:
+        return rehearse_all(terminal, [single])
+    return show_campaign(terminal, *perform_stages(terminal, plan, [single], out))
