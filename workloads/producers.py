@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from typing_extensions import override
+
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.replacement import CrashedProducer, ProducerSlot, SilenceLimit
+from workloads.replacement import ProducerSlot, SilenceLimit
+from workloads.roles import Writing
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
@@ -21,13 +24,8 @@ FULL_REST_MS: Final = 1
 LOOK_EVERY_MS: Final = 100
 
 
-class RunProducers:
-    """All producers of a run, on one clock, which make the writes of ``writes``.
-
-    Attributes:
-        counts: counts of the run's sends by outcome, those of crashed and replaced instances too.
-        acknowledged_us: when each log partition last acknowledged a write, in microseconds of the run.
-    """
+class RunProducers(Writing):
+    """All producers of a run, on one clock, which make the writes of ``writes``."""
 
     def __init__(
         self,
@@ -38,55 +36,22 @@ class RunProducers:
         writes: Iterator[DueWrite],
         patience: SilenceLimit,
     ) -> None:
-        self._clock = writers.clock
-        self._partitions = tuple(partitions)
+        super().__init__(writers, partitions)
         self._writes = writes
         self._next = next(writes, None)
-        self._slots = [ProducerSlot(writers, partitions, patience, self._acknowledged) for _ in range(producers)]
-        self._started_us = 0
-        self._writing = False
-        self.counts = writers.counts
-        self.acknowledged_us: dict[str, int] = {}
-
-    def start(self) -> None:
-        """Send from now on."""
-        self._writing = True
-        self._started_us = self._clock.now_us()
-        self._await_next()
-        self._look()
-
-    def stop(self) -> None:
-        """Send nothing more; outstanding sends stay outstanding."""
-        self._writing = False
-
-    def close(self) -> None:
-        """Close every client: outstanding sends end as INFO."""
-        self.stop()
-        for slot in self._slots:
-            slot.close()
+        self._slots: Sequence[ProducerSlot] = [
+            ProducerSlot(writers, partitions, patience, self._acknowledged) for _ in range(producers)
+        ]
 
     @property
-    def outstanding(self) -> int:
-        """Sends without an answer."""
-        return self.counts.outstanding
-
-    @property
+    @override
     def exhausted(self) -> bool:
-        """True if every write was made."""
         return self._next is None
 
-    @property
-    def settled(self) -> bool:
-        """True if every producer works: none is on trial or has been silent for long."""
-        return not any(slot.unsettled for slot in self._slots)
-
-    def crash_producer(self, pick: int) -> CrashedProducer:
-        """Let a producer die as if its process had been killed, and a new instance take its place at once.
-
-        ``pick`` modulo the number of producers says which. Outstanding sends end as INFO; one
-        whose answer the client already has, on its way here from another thread, still ends with that answer.
-        """
-        return self._slots[pick % len(self._slots)].crash()
+    @override
+    def _begin(self) -> None:
+        self._await_next()
+        self._look()
 
     def _look(self) -> None:
         if self._writing:

@@ -155,9 +155,9 @@ class ProducerSlot:
             self._replace("fatal" if fatal else "silent", self._silent(now_us, DOUBTFUL_SHARE), now_us)
 
     @property
-    def unsettled(self) -> bool:
-        """True while an instance is being tried, or the one that writes may be about to be given up."""
-        return bool(self._trials) or bool(self._silent(self._writers.clock.now_us(), DOUBTFUL_SHARE))
+    def settled(self) -> bool:
+        """True unless an instance is being tried, or the one that writes may be about to be given up."""
+        return not self._trials and not self._silent(self._writers.clock.now_us(), DOUBTFUL_SHARE)
 
     def close(self) -> None:
         """Close every client: outstanding sends end as INFO."""

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from typing_extensions import override
+
 from workloads.client import SendOutcome
 from workloads.generators import DueWrite
-from workloads.instance import SendCounts, Writers
+from workloads.instance import Writers
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.replacement import CrashedProducer
+from workloads.roles import Writing
 from workloads.transactional_producer import RENEW_MS, Asked, OpenTransaction, TransactionalProducer
 
 
@@ -135,8 +138,8 @@ class _Slot:
         self._writers.clock.call_at(self._writers.clock.now_us() + RENEW_MS * 1000, renew)
 
 
-class TransactionProducers:
-    """All producers of a run (:class:`workloads.roles.Writing`), each doing one transaction after the other.
+class TransactionProducers(Writing):
+    """All producers of a run, each doing one transaction after the other.
 
     A transaction that is due while its producer is busy is not made.
     """
@@ -144,58 +147,27 @@ class TransactionProducers:
     def __init__(
         self, writers: Writers, *, partitions: Sequence[str], plan: WorkloadPlan, writes: Iterator[DueWrite]
     ) -> None:
-        self._clock = writers.clock
+        super().__init__(writers, partitions)
         self._plan = plan
-        self._partitions = tuple(partitions)
         self._writes = writes
         self._next = self._taken()
-        self._slots = [
+        self._slots: Sequence[_Slot] = [
             _Slot(writers, self._partitions, transactional_id, self._committed)
             for transactional_id in plan.transactional_ids
         ]
         self._ends = SpreadEnds(plan.aborts_percent)
-        self._started_us = 0
         self._takeover_us = plan.takeover_every_ms * 1000
-        self._writing = False
-        self.counts: SendCounts = writers.counts
-        self.acknowledged_us: dict[str, int] = {}
 
-    def start(self) -> None:
-        """Write from now on."""
-        self._writing = True
-        self._started_us = self._clock.now_us()
+    @property
+    @override
+    def exhausted(self) -> bool:
+        return not self._next
+
+    @override
+    def _begin(self) -> None:
         for slot in self._slots:
             slot.init()
         self._await_next()
-
-    def stop(self) -> None:
-        """Begin no transaction more."""
-        self._writing = False
-
-    def close(self) -> None:
-        """Close every client: what is open ends as INFO."""
-        self.stop()
-        for slot in self._slots:
-            slot.close()
-
-    @property
-    def outstanding(self) -> int:
-        """Sends without an answer."""
-        return self.counts.outstanding
-
-    @property
-    def exhausted(self) -> bool:
-        """True if every write was made that there is to make."""
-        return not self._next
-
-    @property
-    def settled(self) -> bool:
-        """True if every producer works, and none that was superseded is left."""
-        return all(slot.settled for slot in self._slots)
-
-    def crash_producer(self, pick: int) -> CrashedProducer:
-        """Let the ``pick``-th producer, modulo their number, die as if killed, and a new one take its place."""
-        return self._slots[pick % len(self._slots)].crash()
 
     def _taken(self) -> list[DueWrite]:
         """Take the writes of the next transaction; the generator lists them one after the other."""
