@@ -97,10 +97,7 @@ def stories(
 
 def _list(terminal: Terminal, chosen: Sequence[Story]) -> int:
     for story in chosen:
-        if terminal.as_json:
-            terminal.json({"story": story.number, "title": story.title})
-        else:
-            terminal.say(f"{story.number}  {story.title}")
+        terminal.answer({"story": story.number, "title": story.title}, [f"{story.number}  {story.title}"])
     return EXIT_HELD
 
 
@@ -112,11 +109,7 @@ def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[Column
     file = Path(f"{cell.story}-{'own' if names[0].own else cell.column.replace('/', '-')}.html")
     with files_of(file):
         write_file(file, page.encode())
-    if terminal.as_json:
-        terminal.json(cell)
-    else:
-        for line in (*step_lines(chosen[0], cell), f"the diagram: {file}"):
-            terminal.say(line)
+    terminal.answer(cell, [*step_lines(chosen[0], cell), f"the diagram: {file}"])
     return EXIT_BROKEN if cell.disagreements else EXIT_HELD
 
 
