@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from checkers import counted, promise_under
 from harness.assess.causes import COMPACTION, Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, AdvisedChange, with_changes
@@ -89,21 +91,18 @@ def _assessed(
         + (")" if member is None else f"), members as {member.name}"),
     )
     if why_not := possible(settings):
-        return _replaced(assessed, concerns=(*broken_now(group), _unwritable(why_not)))
+        return msgspec.structs.replace(assessed, concerns=(*broken_now(group), _unwritable(why_not)))
     causes = causes_of(settings, performer)
     met = needs_met(group, cluster, producer, consumers)
     applied = list(defects_of(cluster, [producer, *consumers], met))
-    return _replaced(
+    return msgspec.structs.replace(
         assessed,
         promised=tuple(_promised(Settings.from_mapping(settings), families)),
         concerns=(
             *broken_now(group),
             *_weaknesses(causes, settings, performer, internal=group.internal),
             *(_defect(each, causes, settings, performer) for each in applied),
-            *(
-                Concern(kind="risk", name=risk.name, sentence=risk.sentence, change=risk.change, price=risk.price)
-                for risk in risks_of(group, cluster, producer, consumers)
-            ),
+            *risks_of(group, cluster, producer, consumers),
         ),
         left=tuple(
             _left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied}, performer)
@@ -114,10 +113,6 @@ def _assessed(
             f"{each.story}: {each.wrong}; step by step: {command_of(each.story, settings)}" for each in causes.unknown
         ),
     )
-
-
-def _replaced(assessed: Assessed, **changes: object) -> Assessed:
-    return Assessed(**{name: getattr(assessed, name) for name in Assessed.__struct_fields__} | changes)
 
 
 def _shown_settings(group: TopicGroup, producer: Client) -> dict[str, str]:

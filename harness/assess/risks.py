@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
 from harness.assess.reckoning import LATEST
+from harness.records.assessment_file import Concern
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from workloads import NEVER
 
@@ -28,16 +29,7 @@ _TRANSACTIONS: Final = (
 )
 
 
-class Risk(NamedTuple):
-    """A risk: its name, what may happen, the change that removes it, and its price."""
-
-    name: str
-    sentence: str
-    change: str
-    price: str
-
-
-def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Risk]:
+def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Concern]:
     """The risks of one group with its clients."""
     yield from _of_topics(group, cluster)
     if not group.internal:
@@ -49,7 +41,7 @@ def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: S
 
 def of_internal(
     cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], *, used: bool = True
-) -> Iterator[Risk]:
+) -> Iterator[Concern]:
     """The risks of Kafka's own topics where these are not among the topics, and are, or are not known to be, ``used``.
 
     A topic that is there was judged by its own settings; brokers read these only when they make it.
@@ -61,7 +53,7 @@ def of_internal(
             continue
         for name, least in right.items():
             if 0 < (value := whole(cluster.broker_setting(name), least)) < least:
-                yield Risk(
+                yield _risk(
                     f"internal-{name}",
                     f"{name}={value} on the brokers: {topic} is made with it, and holds {holds}",
                     f"{name}={least} before {topic} is made; if it exists already, "
@@ -70,9 +62,9 @@ def of_internal(
                 )
 
 
-def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Risk]:
+def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Concern]:
     if group.racks is not None and 1 < group.racks < min(group.replicas, 3):
-        yield Risk(
+        yield _risk(
             "racks",
             f"{group.replicas} replicas are in {group.racks} racks: one rack that fails takes two copies or more, and "
             "with min.insync.replicas=2 no write is accepted until it is back",
@@ -80,7 +72,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Risk]:
             "traffic between racks",
         )
     if (retention := group.settings.get("retention.ms")) and 0 <= whole(retention, NEVER) < OUTAGE_MS:
-        yield Risk(
+        yield _risk(
             "retention",
             f"retention.ms={retention} ({whole(retention, 0) / _MS_A_DAY:.3g} days) is shorter than an outage of a "
             "weekend: records that no group has read by then are deleted",
@@ -89,7 +81,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Risk]:
         )
     for name, values in cluster.differing.items():
         if name in group.settings or name in {"replica.lag.time.max.ms", "broker.session.timeout.ms"}:
-            yield Risk(
+            yield _risk(
                 f"differing-{name}",
                 f"brokers differ in {name}: {', '.join(values)}; the value of the current leader applies",
                 f"the same {name} on every broker",
@@ -97,12 +89,12 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Risk]:
             )
 
 
-def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
+def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Concern]:
     values = effective(producer)
     obstacle = excluded(values)
     if denied := " and ".join(refused(producer)):
         wanted = "transactional.id" if "transactional.id" in producer.settings else "enable.idempotence=true"
-        yield Risk(
+        yield _risk(
             "refused-idempotence",
             f"the client refuses to start with {wanted} and {denied}; all else here is about the producer without "
             f"{denied}",
@@ -111,7 +103,7 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
         )
     unasked = "enable.idempotence" not in producer.settings
     if unasked and obstacle and idempotent_by_default(producer) and values["acks"] != "0":
-        yield Risk(
+        yield _risk(
             "silent-idempotence",
             f"{obstacle} switches idempotence off without a warning, though it is the client's default",
             "enable.idempotence=true, so that the client refuses to start with a setting that excludes it",
@@ -119,7 +111,7 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
         )
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)
     if (limit_ms := whole(values["delivery.timeout.ms"], NEVER)) < session_ms + _SPARE_MS:
-        yield Risk(
+        yield _risk(
             "delivery-timeout",
             f"delivery.timeout.ms={limit_ms} is shorter than an election, which begins after "
             f"broker.session.timeout.ms={session_ms}: when a leader dies, writes fail that could have been sent again",
@@ -128,10 +120,10 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
         )
 
 
-def _of_consumer(consumer: Client) -> Iterator[Risk]:
+def _of_consumer(consumer: Client) -> Iterator[Concern]:
     values = effective(consumer)
     if values["auto.offset.reset"] in LATEST:
-        yield Risk(
+        yield _risk(
             "offset-reset",
             f"auto.offset.reset=latest ({consumer.name}): records are skipped that were in a new log partition "
             "before a group read it, or that a group without a commit missed (KAFKA-20539)",
@@ -139,10 +131,14 @@ def _of_consumer(consumer: Client) -> Iterator[Risk]:
             "a new group begins at the start of the log",
         )
     if values["enable.auto.commit"] == "true":
-        yield Risk(
+        yield _risk(
             "auto-commit",
             f"enable.auto.commit=true ({consumer.name}): what a member hands to other threads may be committed "
             "before it is processed, and is skipped if the member dies",
             "enable.auto.commit=false, and a commit after the processing",
             "a few lines in the application",
         )
+
+
+def _risk(name: str, sentence: str, change: str, price: str) -> Concern:
+    return Concern(kind="risk", name=name, sentence=sentence, change=change, price=price)
