@@ -99,15 +99,7 @@ def _of_replica(node: int) -> Sequence[tuple[str, str]]:
 
 def shown_after(entry: TraceEntry, names: Mapping[int, str]) -> ShownState:
     """The state at the end of a step; ``names`` are those of the records by their values."""
-    view = PartitionView(
-        leader=entry.leader,
-        leader_epoch=entry.leader_epoch,
-        isr=entry.isr,
-        replicas=entry.assigned,
-        elr=entry.elr,
-        partition_epoch=entry.partition_epoch,
-    )
-    return shown(view, entry.fenced, entry.replicas, names, entry.answers)
+    return shown(entry.view, entry.fenced, entry.replicas, names, entry.answers)
 
 
 def shown(

@@ -60,9 +60,9 @@ def step_lines(story: Story, cell: StoryCell) -> Iterator[str]:
 
 def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
     note = f"  -> {_PLAYS[entry.play]}{entry.note}" if entry.note or entry.play is not Play.PLAYED else ""
-    leader, isr = leader_words(entry.leader), broker_words(entry.isr)
+    leader, isr = leader_words(entry.view.leader), broker_words(entry.view.isr)
     yield f"{entry.ended_us / _MS:9.1f} ms  {entry.text}{note}"
-    yield f"              controller: {leader}, leader epoch {entry.leader_epoch}, ISR {isr}"
+    yield f"              controller: {leader}, leader epoch {entry.view.leader_epoch}, ISR {isr}"
     names = {record.value: name for name, record in trace.records.items()}
     for replica in entry.replicas:
         if not replica.running and not replica.log_end:

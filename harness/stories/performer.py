@@ -202,7 +202,6 @@ class _Performer:
         self._write_down(line, text, begun_us, "; ".join(filter(None, (note, self._story_world.other_order()))), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
-        view = self._story_world.view
         self._entries.append(
             TraceEntry(
                 line=line,
@@ -211,13 +210,8 @@ class _Performer:
                 ended_us=self._clock.now_us(),
                 play=play,
                 note=note,
-                leader=view.leader,
-                leader_epoch=view.leader_epoch,
-                isr=view.isr,
+                view=self._story_world.view,
                 replicas=self._story_world.replicas(),
-                partition_epoch=view.partition_epoch,
-                elr=view.elr,
-                assigned=view.replicas,
                 fenced=self._story_world.fenced(),
                 answers=self._writes.ends(),
             )

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from harness.worlds.contract import ReplicaState
+from nemesis.cluster import PartitionView
 from workloads import SettingValue
 
 #: Facts about a record that may be known at the end.
@@ -49,9 +50,8 @@ def broker_words(brokers: Iterable[int], empty: str = "empty") -> str:
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
-    ``note`` is its result in words; ``leader`` to ``assigned`` are the controller's word: ``assigned`` are the
-    replicas in their order of preference, ``fenced`` the brokers that it counts as dead. ``answers`` are the outcomes
-    of the records that were sent until then.
+    ``note`` is its result in words; ``view`` is the controller's word about the log partition, and ``fenced`` are the
+    brokers that it counts as dead. ``answers`` are the outcomes of the records that were sent until then.
     """
 
     line: int
@@ -60,13 +60,8 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     ended_us: int
     play: Play
     note: str
-    leader: int | None
-    leader_epoch: int
-    isr: tuple[int, ...]
+    view: PartitionView
     replicas: tuple[ReplicaState, ...]
-    partition_epoch: int = -1
-    elr: tuple[int, ...] = ()
-    assigned: tuple[int, ...] = ()
     fenced: tuple[int, ...] = ()
     answers: dict[str, RecordEnd] = {}
 

@@ -261,7 +261,7 @@ def test_the_history_is_read_to_its_end_by_fresh_clients():
 def test_the_trace_shows_what_every_replica_had_at_each_step():
     performed = cell("drop Fetch 0>1\nwrite x to 0\nwait until 2 has x", "a1")
     (entry,) = [entry for entry in performed.trace.entries if entry.text == "wait until 2 has x"]
-    assert (entry.leader, entry.leader_epoch, entry.isr) == (0, 0, (0, 1, 2))
+    assert (entry.view.leader, entry.view.leader_epoch, entry.view.isr) == (0, 0, (0, 1, 2))
     assert [(state.node, state.leading, state.log_end) for state in entry.replicas] == [
         (0, True, 2),
         (1, False, 1),
@@ -364,7 +364,7 @@ def test_a_log_whose_copies_return_is_waited_for_though_nobody_was_elected_in_ti
     (entry,) = [entry for entry in performed.trace.entries if entry.text == WHOLE]
     assert performed.trace.for_good
     assert entry.note == ""
-    assert entry.leader is not None
+    assert entry.view.leader is not None
 
 
 def test_a_log_of_which_nobody_is_known_to_be_eligible_is_not_given_up(monkeypatch):
