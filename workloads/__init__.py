@@ -8,7 +8,6 @@ that the workers of a cluster, which import this one, do not have.
 from workloads.client import (
     PAYLOAD_HEADER,
     Assignment,
-    Batches,
     ClientCapability,
     Clients,
     Clock,
@@ -22,13 +21,11 @@ from workloads.client import (
     OwnCommit,
     OwnCommits,
     PollOutcome,
-    Positions,
     Producer,
     SendOutcome,
     Subscription,
     Tombstones,
     Transactions,
-    Unsent,
 )
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
@@ -78,12 +75,12 @@ from workloads.transaction_errors import Call, ErrorClass, class_of
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
-    "Batches", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
+    "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
     "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol",
     "IsolationLevel", "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "OwnCommit",
-    "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
+    "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer",
     "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
     "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
-    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "class_of", "classify",
+    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadPlan", "class_of", "classify",
     "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

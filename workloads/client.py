@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -96,13 +96,6 @@ class OwnCommit(msgspec.Struct, frozen=True):
     answer: Offsets | None = None
 
 
-class Unsent(NamedTuple):
-    """One record of a batch that is to be sent."""
-
-    key: bytes
-    payload: bytes
-
-
 #: The header of a tombstone in which its payload travels: a record without a value could not be told from another.
 PAYLOAD_HEADER: Final = "ackproof"
 
@@ -139,14 +132,12 @@ class MemberToken(msgspec.Struct, frozen=True):
 class ClientCapability(StrEnum):
     """The things that a client may lack, by the name of the attribute that is None then."""
 
-    BATCHES = "batches"
     TRANSACTIONS = "transactions"
     TOMBSTONES = "tombstones"
     EPOCHS = "epochs"
     SUBSCRIPTION = "subscription"
     COMMITS = "commits"
     OWN_COMMITS = "own_commits"
-    POSITIONS = "positions"
 
 
 class Clock(Protocol):
@@ -158,14 +149,6 @@ class Clock(Protocol):
 
     def call_at(self, time_us: int, callback: Callable[[], None]) -> None:
         """Call ``callback`` once, at ``time_us`` or as soon after it as possible."""
-        ...
-
-
-class Batches(Protocol):
-    """Several records handed to the client at once."""
-
-    def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
-        """Append ``records`` to ``partition`` in their order; ``done`` is called once for each, with its place."""
         ...
 
 
@@ -223,11 +206,6 @@ class Producer(Protocol):
     """One producer instance; its overlapping sends are several processes of the history."""
 
     @property
-    def batches(self) -> Batches | None:
-        """Whole batches, where the library takes them."""
-        ...
-
-    @property
     def transactions(self) -> Transactions | None:
         """Transactions, of a producer that was made with a transactional id."""
         ...
@@ -273,11 +251,8 @@ class Subscription(Protocol):
 class Commits(Protocol):
     """The offsets that a group remembers of its members."""
 
-    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
-        """Let the group remember offsets by log partition, None for this instance's positions.
-
-        The answer: those that it took.
-        """
+    def commit(self, offsets: Mapping[str, int], done: Callable[[Offsets], None]) -> None:
+        """Let the group remember offsets by log partition; the answer has those that it took."""
         ...
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
@@ -297,14 +272,6 @@ class OwnCommits(Protocol):
         ...
 
 
-class Positions(Protocol):
-    """The offsets that a consumer has reached by its own account."""
-
-    def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """The offset of the next record that a poll would bring, of those partitions where one is known."""
-        ...
-
-
 class Consumer(Protocol):
     """One consumer instance, one process of the history. It reads by assignment, or as a member of a group."""
 
@@ -321,11 +288,6 @@ class Consumer(Protocol):
     @property
     def own_commits(self) -> OwnCommits | None:
         """Commits of its own, of an instance that was made for a group, where the library tells them."""
-        ...
-
-    @property
-    def positions(self) -> Positions | None:
-        """Positions, where the library knows them."""
         ...
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:

@@ -19,7 +19,6 @@ from workloads import (
     NEVER_SENT,
     TIME_LIMIT,
     Assignment,
-    Batches,
     ClientCapability,
     Commits,
     Epochs,
@@ -30,7 +29,6 @@ from workloads import (
     Offsets,
     OwnCommits,
     PollOutcome,
-    Positions,
     SendOutcome,
     Subscription,
     Tombstones,
@@ -76,7 +74,6 @@ class AdaptedProducer(ABC, Generic[Library]):
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._closed = False
         self.owner = owner
-        self.batches: Batches | None = None
         self.tombstones: Tombstones | None = self
         self.epochs: Epochs | None = None
         self.transactions: AdaptedTransactions[Library] | None = None
@@ -85,13 +82,11 @@ class AdaptedProducer(ABC, Generic[Library]):
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Give a record to the library; a closed client refuses it."""
-        ticket = self._begin(done)
-        self._submit((ticket,), partial(self._send, ticket, partition, key, Content(payload)), partition)
+        self._give(partition, key, Content(payload), done)
 
     def send_tombstone(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Give a record without a value to the library; a closed client refuses it."""
-        ticket = self._begin(done)
-        self._submit((ticket,), partial(self._send, ticket, partition, key, Content(None, payload)), partition)
+        self._give(partition, key, Content(None, payload), done)
 
     def close(self) -> None:
         """End every send that is open as INFO, and stop the thread."""
@@ -124,24 +119,22 @@ class AdaptedProducer(ABC, Generic[Library]):
     def _waits(self, partition: str, library: Library) -> bool:
         """True if a send to this log partition may make its caller wait now."""
 
-    def _submit(self, tickets: Sequence[int], job: Callable[[Library], None], partition: str) -> None:
-        """Do the job of these sends: now if it need not wait, else on the library's thread unless they end before."""
+    def _give(self, partition: str, key: bytes, content: Content, done: Callable[[SendOutcome], None]) -> None:
+        """Send a record: now if that need not wait, else on the library's thread unless the send ends before."""
+        ticket = self._begin(done)
+        job = partial(self._send, ticket, partition, key, content)
         if self._closed:
-            self._refuse_all(tickets, "the client is closed")
+            self._refuse(ticket, "the client is closed")
         elif len(self._pending) > OUTSTANDING_MAX:
-            self._refuse_all(tickets, f"{OUTSTANDING_MAX} sends are outstanding")
+            self._refuse(ticket, f"{OUTSTANDING_MAX} sends are outstanding")
         elif (library := self.owner.idle) is not None and not self._waits(partition, library):
             self.owner.do(job, library)
         else:
-            self.owner.submit(lambda library: job(library) if any(map(self._pending.waits, tickets)) else None)
+            self.owner.submit(lambda library: job(library) if self._pending.waits(ticket) else None)
 
     def _acknowledge(self, ticket: int, offset: int | None) -> None:
         """End a send as acknowledged now. Any thread may call this."""
         self._pending.answer(ticket, SendOutcome(EventType.OK, offset, answered_us=self._now_us()))
-
-    def _refuse_all(self, tickets: Sequence[int], why: str) -> None:
-        for ticket in tickets:
-            self._refuse(ticket, why)
 
     def _refuse(self, ticket: int, why: str) -> None:
         self._pending.answer(ticket, SendOutcome(classify(NEVER_SENT), error=f"{NEVER_SENT}: {why}"))
@@ -167,7 +160,6 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self.subscription: Subscription | None = self if membership else None
         self.commits: Commits | None = self if membership else None
         self.own_commits: OwnCommits | None = None
-        self.positions: Positions | None = self
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """Have the library read ``partitions`` from now on."""
@@ -194,12 +186,8 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Ask for the end of each partition, within one request more than there are partitions."""
         self._ask(1 + len(partitions), partial(self._ends, tuple(partitions)), done)
 
-    def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """Ask for the position in each partition, within the same limit."""
-        self._ask(1 + len(partitions), partial(self._positions_of, tuple(partitions)), done)
-
-    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
-        """Commit these offsets, or all positions, within two requests."""
+    def commit(self, offsets: Mapping[str, int], done: Callable[[Offsets], None]) -> None:
+        """Commit these offsets, within two requests."""
         self._ask(2, partial(self._commit, offsets), done)
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
@@ -240,12 +228,8 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Ask for the ends of these partitions; errors are in the answer."""
 
     @abstractmethod
-    def _positions_of(self, partitions: tuple[str, ...], library: Library) -> Offsets:
-        """Ask for the positions in these partitions; errors are in the answer."""
-
-    @abstractmethod
-    def _commit(self, offsets: Mapping[str, int] | None, library: Library) -> Offsets:
-        """Commit these offsets, or all positions; errors are in the answer."""
+    def _commit(self, offsets: Mapping[str, int], library: Library) -> Offsets:
+        """Commit these offsets; errors are in the answer."""
 
     @abstractmethod
     def _committed(self, partitions: tuple[str, ...], library: Library) -> Offsets:

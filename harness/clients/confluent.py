@@ -46,7 +46,6 @@ from workloads import (
     ProducerEpoch,
     SendOutcome,
     Settings,
-    Unsent,
     classify,
 )
 
@@ -167,31 +166,12 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         limit_ms = milliseconds(configuration, "delivery.timeout.ms") + GRACE_MS
         transactional = "transactional.id" in configuration
         super().__init__(clock, owner, limit_ms, _Transactions(limit_ms / 1_000) if transactional else None)
-        self.batches = self
         self.epochs = self if transactional else None
 
     def told_epoch(self) -> ProducerEpoch | None:
         """The id and epoch of the latest statistics, if they are the present ones."""
         library = self.owner.library
         return None if library is None else library.epoch.present
-
-    def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
-        """Give several records to the library in one call."""
-        tickets = [self._begin(partial(done, index)) for index in range(len(records))]
-        self._submit(tickets, partial(self._send_records, tickets, partition, tuple(records)), partition)
-
-    def _send_records(
-        self, tickets: list[int], partition: str, records: tuple[Unsent, ...], library: PolledProducer
-    ) -> None:
-        topic, index = LogPartition.named(partition)
-        batch: list[dict[str, object]] = [
-            {"key": key, "value": payload, "callback": partial(self._delivered, ticket)}
-            for ticket, (key, payload) in zip(tickets, records, strict=True)
-        ]
-        library.producer.produce_batch(topic, batch, index)
-        for ticket, message in zip(tickets, batch, strict=True):
-            if "_error" in message:  # the binding marks a message that it did not take
-                self._refuse(ticket, str(message["_error"]))
 
     def _waits(self, *_: object) -> bool:
         """Never wait: the library only queues, and refuses where its queue is full."""
@@ -310,20 +290,10 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 
         library.subscribe(list(topics), on_assign=assigned, on_revoke=revoked)
 
-    def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
+    def _commit(self, offsets: Mapping[str, int], library: Consumer) -> Offsets:
+        reached = [_topic_partition(name, offset) for name, offset in offsets.items()]
         try:
-            reached = library.position([_topic_partition(name) for name in partitions])
-        except KafkaException as failure:
-            return Offsets({}, named(failure.args[0]))
-        return _offsets(reached)
-
-    def _commit(self, offsets: Mapping[str, int] | None, library: Consumer) -> Offsets:
-        if offsets is not None:
-            reached = [_topic_partition(name, offset) for name, offset in offsets.items()]
-        else:
-            reached = [position for position in library.position(library.assignment()) if position.offset >= 0]
-        try:
-            return _offsets(library.commit(offsets=reached, asynchronous=False) if reached else [])
+            return _offsets(library.commit(offsets=reached, asynchronous=False))
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
 

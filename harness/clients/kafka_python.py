@@ -42,7 +42,6 @@ from workloads import (
     GAVE_UP,
     PAYLOAD_HEADER,
     Assignment,
-    ClientCapability,
     EventType,
     Fetched,
     IsolationLevel,
@@ -251,28 +250,12 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         # loses the assignment for good (docs/guides/clients.md).
         library.topics()
 
-    def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
-        positions: dict[str, int] = {}
-        error: str | None = None
-        for name in partitions:
-            try:
-                position = library.position(_topic_partition(name), timeout_ms=self._request_ms)
-            except KafkaError as failure:
-                error = named(failure)
-            else:
-                positions |= {} if position is None else {name: position}
-        return Offsets(positions, error)
-
-    def _commit(self, offsets: Mapping[str, int] | None, library: KafkaConsumer) -> Offsets:
-        if offsets is None:
-            reached = self._positions_of(tuple(map(_name, library.assignment())), library)
-        else:
-            reached = Offsets(dict(offsets))
+    def _commit(self, offsets: Mapping[str, int], library: KafkaConsumer) -> Offsets:
         try:
-            library.commit(_commits(reached.offsets), timeout_ms=self._request_ms)
+            library.commit(_commits(offsets), timeout_ms=self._request_ms)
         except KafkaError as error:
             return Offsets({}, named(error))
-        return reached
+        return Offsets(dict(offsets))
 
     def _committed(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
         committed: dict[str, int] = {}
@@ -405,9 +388,5 @@ KAFKA_PYTHON: Final = ClientLibrary(
     consumer=KafkaPythonConsumer,
     name=f"kafka-python {kafka.__version__}",
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
-    lacks={
-        ClientCapability.BATCHES: "kafka-python takes single records and forms its batches by itself",
-        **NO_EPOCHS,
-        **NO_OWN_COMMITS,
-    },
+    lacks={**NO_EPOCHS, **NO_OWN_COMMITS},
 )

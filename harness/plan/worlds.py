@@ -112,9 +112,6 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     virtual_time: ClassVar[bool] = True
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
-    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(
-        set(ClientCapability) - {ClientCapability.BATCHES, ClientCapability.POSITIONS}
-    )
     protocols: ClassVar[tuple[GroupProtocol, ...]] = ("consumer",)
 
     @property

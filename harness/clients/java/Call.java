@@ -25,7 +25,6 @@ final class Call {
     static final int ASSIGN = 20;
     static final int SUBSCRIBE = 21;
     static final int POLL = 22;
-    static final int POSITIONS = 23;
     static final int COMMIT = 24;
     static final int COMMITTED = 25;
     static final int ENDS = 26;

@@ -1,7 +1,6 @@
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,7 +12,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** Reads and positions of one consumer; its membership in a group is another class. */
+/** Reads of one consumer; its membership in a group is another class. */
 final class Consumer extends Client {
     private volatile KafkaConsumer consumer;
     private GroupMember group;
@@ -48,9 +47,6 @@ final class Consumer extends Client {
                 return true;
             case Call.POLL:
                 write(consumer.poll(call.milliseconds()), answer);
-                return true;
-            case Call.POSITIONS:
-                positions(call, answer);
                 return true;
             case Call.ENDS:
                 ends(call, answer);
@@ -96,25 +92,6 @@ final class Consumer extends Client {
                 answer.bytes(header == null ? null : header.value());
             }
         }
-    }
-
-    /** The positions in these partitions, or in all of the assignment if it is empty; then the first error. */
-    private void positions(Call call, Answer answer) throws IOException {
-        Duration limit = call.milliseconds();
-        Collection<TopicPartition> asked = call.partitions();
-        if (asked.isEmpty()) {
-            asked = consumer.assignment();
-        }
-        Map<TopicPartition, Long> positions = new LinkedHashMap<TopicPartition, Long>();
-        Exception first = null;
-        for (TopicPartition partition : asked) {
-            try {
-                positions.put(partition, Long.valueOf(consumer.position(partition, limit)));
-            } catch (Exception error) {
-                first = first == null ? error : first;
-            }
-        }
-        answer.found(positions, first);
     }
 
     /** The ends of all, or one by one where one without a leader spoils the answer for the rest; then the first error. */

@@ -30,7 +30,6 @@ from harness.clients.real_clients import ClientLibrary
 from harness.clients.transactions import ToldError
 from workloads import (
     Assignment,
-    ClientCapability,
     ErrorClass,
     EventType,
     Fetched,
@@ -239,20 +238,13 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
         return self._asked(Method.ENDS, partitions, library)
 
     @override
-    def _positions_of(self, partitions: tuple[str, ...], library: RemoteClient) -> Offsets:
-        return self._asked(Method.POSITIONS, partitions, library)
-
-    @override
-    def _commit(self, offsets: Mapping[str, int] | None, library: RemoteClient) -> Offsets:
-        reached = self._asked(Method.POSITIONS, (), library) if offsets is None else Offsets(dict(offsets))
-        if not reached.offsets:
-            return reached
-        arguments = frames.number(self._request_ms) + frames.offsets(reached.offsets)
+    def _commit(self, offsets: Mapping[str, int], library: RemoteClient) -> Offsets:
+        arguments = frames.number(self._request_ms) + frames.offsets(offsets)
         try:
             library.call(Method.COMMIT, arguments, self._limit_s())
         except _ERRORS as error:
             return Offsets({}, named(error))
-        return reached
+        return Offsets(dict(offsets))
 
     @override
     def _committed(self, partitions: tuple[str, ...], library: RemoteClient) -> Offsets:
@@ -312,9 +304,5 @@ def java_library(bridge: Bridge) -> ClientLibrary:
         name=f"java {bridge.release}",
         defaults={role: library | own for role, own in bridge.defaults.items()},
         protocols=("classic", "consumer") if brokers_assign else ("classic",),
-        lacks={
-            ClientCapability.BATCHES: "Kafka's Java client takes single records and forms its batches by itself",
-            **NO_EPOCHS,
-            **NO_OWN_COMMITS,
-        },
+        lacks={**NO_EPOCHS, **NO_OWN_COMMITS},
     )

@@ -33,7 +33,6 @@ class Method(IntEnum):
     ASSIGN = 20
     SUBSCRIBE = 21
     POLL = 22
-    POSITIONS = 23
     COMMIT = 24
     COMMITTED = 25
     ENDS = 26

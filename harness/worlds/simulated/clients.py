@@ -118,8 +118,6 @@ def _ignore(_source: int, _message: Any) -> None:
 class SimulatedProducer(SimulatedClient[ProducerModel]):
     """Implements the contract :class:`workloads.client.Producer`."""
 
-    batches = None
-
     @property
     def tombstones(self) -> SimulatedProducer:
         """The producer itself."""
@@ -220,8 +218,6 @@ class SimulatedTransactionalProducer(SimulatedProducer):
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
     """Implements the contract :class:`workloads.client.Consumer`."""
 
-    positions = None
-
     @property
     def own_commits(self) -> OwnCommits | None:
         """None: this consumer is of no group."""
@@ -287,12 +283,12 @@ class SimulatedGroupConsumer(SimulatedConsumer):
         """Have the model join the group."""
         self._member.subscribe(topics, changed)
 
-    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
+    def commit(self, offsets: Mapping[str, int], done: Callable[[Offsets], None]) -> None:
         """Have the model commit; a closed client ends the call without any."""
         if self._closed:
             self._refuse(done, Offsets({}, CLIENT_CLOSED))
         else:
-            asked = None if offsets is None else {parsed(name): offset for name, offset in offsets.items()}
+            asked = {parsed(name): offset for name, offset in offsets.items()}
             self._apply(self._member.commit(self._loop.time_us, asked, done))
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
@@ -310,11 +306,7 @@ class SimulatedGroupConsumer(SimulatedConsumer):
 class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
-    lacks: Final = {
-        capability: "the models of clients send single records, and know no positions"
-        for capability in ClientCapability
-        if capability not in Simulated.capabilities
-    }
+    lacks: Final[Mapping[ClientCapability, str]] = {}
     protocols: Final[Sequence[GroupProtocol]] = Simulated.protocols
 
     def __init__(

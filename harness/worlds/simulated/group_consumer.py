@@ -127,10 +127,9 @@ class GroupConsumerModel(ConsumerModel):
             self._commit_by_itself(now_us)
         return super().poll(now_us, max_wait_ms, done)
 
-    def commit(self, now_us: int, offsets: Mapping[TopicPartition, int] | None, done: Any) -> list[ClientEffect]:
+    def commit(self, now_us: int, offsets: Mapping[TopicPartition, int], done: Any) -> list[ClientEffect]:
         """``Completed(done, Offsets)`` follows, with what the group took."""
-        taken = dict(self._handed if offsets is None else offsets)
-        self._calls.append(_Call(now_us + END_OFFSETS_LIMIT_US, done, taken))
+        self._calls.append(_Call(now_us + END_OFFSETS_LIMIT_US, done, dict(offsets)))
         return self._advance(now_us)
 
     def ask_committed(self, now_us: int, partitions: Sequence[TopicPartition], done: Any) -> list[ClientEffect]:

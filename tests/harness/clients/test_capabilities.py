@@ -11,11 +11,10 @@ from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.topic import create_topic
-from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer, SimulatedProducer
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import LogPartition
-from workloads.client import Assignment, ClientCapability, Membership, Offsets, Unsent
+from workloads.client import Assignment, ClientCapability, Membership, Offsets
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -85,7 +84,7 @@ def offsets_read(cluster, consumer, count) -> list[tuple[str, int]]:
 def test_whoever_lacks_a_capability_says_why_and_has_none(library):
     clients = CLIENTS[library].clients(RealClock(), Settings(), ("127.1.2.3:1",))
     producer, consumer = clients.producer(0, "transactional"), clients.consumer(1, Membership("group"))
-    owners = dict.fromkeys(("batches", "transactions", "tombstones", "epochs"), producer)
+    owners = dict.fromkeys(("transactions", "tombstones", "epochs"), producer)
     try:
         for capability in ClientCapability:
             offered = getattr(owners.get(capability, consumer), capability)
@@ -98,14 +97,6 @@ def test_whoever_lacks_a_capability_says_why_and_has_none(library):
         clients.close(LIMIT_S)
 
 
-def test_simulated_clients_have_tombstones_transactions_and_groups_and_lack_all_else():
-    has = {*ClientCapability} - {ClientCapability.BATCHES, ClientCapability.POSITIONS}
-    assert set(SimulatedClients.lacks) == set(ClientCapability) - has
-    owners = {ClientCapability.BATCHES: SimulatedProducer}
-    for lacking in SimulatedClients.lacks:
-        assert getattr(owners.get(lacking, SimulatedConsumer), lacking) is None
-
-
 @pytest.mark.system
 def test_a_group_goes_on_where_its_last_member_committed(cluster, partitions):
     written, topic = partitions[0], LogPartition.named(partitions[0]).topic
@@ -115,8 +106,7 @@ def test_a_group_goes_on_where_its_last_member_committed(cluster, partitions):
     first.subscription.subscribe([topic], dealt.append)
     assert offsets_read(cluster, first, 20) == [(written, offset) for offset in range(20)]
     assert set(partitions) == set(dealt[-1].partitions)
-    assert answered(cluster, first.positions.ask_positions, [written]) == Offsets({written: 20})
-    taken = answered(cluster, first.commits.commit, None)
+    taken = answered(cluster, first.commits.commit, {written: 20})
     assert (taken.offsets[written], taken.error) == (20, None)
     assert answered(cluster, first.commits.ask_committed, [written]) == Offsets({written: 20})
     first.close()
@@ -179,30 +169,6 @@ def test_a_producer_that_was_fenced_is_of_no_more_use_and_a_commit_without_an_an
         assert answered(cluster, late.transactions.init).type is EventType.OK
     successor.close()
     late.close()
-
-
-@pytest.mark.system
-def test_a_position_is_where_the_next_poll_goes_on(cluster, partitions):
-    cluster.write(7, cluster.next_process(), partition=partitions[0])
-    consumer = cluster.world.clients.consumer(cluster.next_process())
-    consumer.assign([partitions[0]], from_start=True)
-    offsets_read(cluster, consumer, 7)
-    assert answered(cluster, consumer.positions.ask_positions, partitions[:1]) == Offsets({partitions[0]: 7})
-    consumer.close()
-
-
-@pytest.mark.system
-def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, library, partitions):
-    producer = cluster.world.clients.producer(cluster.next_process())
-    if producer.batches is None:
-        assert CLIENTS[library].lacks[ClientCapability.BATCHES]
-        return
-    outcomes = {}
-    records = [Unsent(b"key", b"payload-%d" % number) for number in range(30)]
-    producer.batches.send_batch(partitions[0], records, outcomes.__setitem__)
-    assert cluster.until(lambda: len(outcomes) == 30)
-    assert [outcomes[number].offset for number in range(30)] == list(range(30))
-    producer.close()
 
 
 def library_threads():
