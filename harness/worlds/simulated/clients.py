@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import heappush
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar
 
 from harness.clients import client_settings
 from harness.plan import Simulated
@@ -17,7 +17,7 @@ from harness.worlds.simulated.group_consumer import GroupConsumerModel
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ProducerModel
-from harness.worlds.simulated.transactional_producer import TransactionalProducerModel, What
+from harness.worlds.simulated.transactional_producer import TransactionalProducerModel
 from nemesis.cluster import CLIENTS
 from workloads import (
     CLIENT_CLOSED,
@@ -44,6 +44,11 @@ from workloads import (
 )
 
 Model = TypeVar("Model", bound=network_client.ClientModel)
+
+#: The ends of calls of a closed client.
+_NOT_SENT: Final = SendOutcome(EventType.INFO, None, CLIENT_CLOSED)
+_NOT_POLLED: Final = PollOutcome(EventType.INFO, (), CLIENT_CLOSED)
+_NO_OFFSETS: Final = Offsets({}, CLIENT_CLOSED)
 
 
 class SimulatedClient(Generic[Model]):
@@ -90,7 +95,14 @@ class SimulatedClient(Generic[Model]):
             self._closed = True
             self.receive = _ignore
 
-    def _refuse(self, done: Callable[[Any], None], outcome: object) -> None:
+    def _ask(self, ask: Callable[..., Sequence[network_client.ClientEffect]], *given: Any, unanswered: object) -> None:
+        """Have the model do a call, whose ``given`` arguments end with its callback; a closed client ends it so."""
+        if self._closed:
+            self._answer(given[-1], unanswered)
+        else:
+            self._apply(ask(self._loop.time_us, *given))
+
+    def _answer(self, done: Callable[[Any], None], outcome: object) -> None:
         """End the call whose ``done`` this is with ``outcome``; the model does not hear of it."""
         self._loop.push(self._loop.time_us, done, outcome)
 
@@ -116,39 +128,24 @@ def _ignore(_source: int, _message: Any) -> None:
 
 
 class SimulatedProducer(SimulatedClient[ProducerModel]):
-    """Implements the contract :class:`workloads.client.Producer`."""
+    """Implements the contract :class:`workloads.client.Producer`. A closed one ends each call as INFO."""
+
+    transactions: Transactions | None = None
+    epochs: Epochs | None = None
 
     @property
     def tombstones(self) -> SimulatedProducer:
         """The producer itself."""
         return self
 
-    @property
-    def transactions(self) -> Transactions | None:
-        """None: this producer has no transactional id."""
-        return None
-
-    @property
-    def epochs(self) -> Epochs | None:
-        """None: this producer has no transactional id."""
-        return None
-
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
-        """Have the model send a record; a closed client ends the call as INFO."""
-        self._send(partition, key, payload, done, tombstone=False)
+        """Have the model send a record."""
+        self._ask(self._model.send, parsed(partition), key, payload, done, unanswered=_NOT_SENT)
 
     def send_tombstone(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Have the model send a record that deletes its key."""
-        self._send(partition, key, payload, done, tombstone=True)
-
-    def _send(
-        self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None], *, tombstone: bool
-    ) -> None:
-        if self._closed:
-            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
-        else:
-            sent = self._model.send(self._loop.time_us, parsed(partition), key, payload, done, tombstone=tombstone)
-            self._apply(sent)
+        send = partial(self._model.send, tombstone=True)
+        self._ask(send, parsed(partition), key, payload, done, unanswered=_NOT_SENT)
 
     def crash(self) -> None:
         """Close, and break every connection off without a word to its broker."""
@@ -163,16 +160,7 @@ class SimulatedTransactionalProducer(SimulatedProducer):
     def __init__(self, node: int, model: TransactionalProducerModel, loop: Loop, network: Network) -> None:
         super().__init__(node, model, loop, network)
         self._transactional = model
-
-    @property
-    def transactions(self) -> Transactions | None:
-        """The transactions of this producer."""
-        return self
-
-    @property
-    def epochs(self) -> Epochs | None:
-        """The producer itself."""
-        return self
+        self.transactions = self.epochs = self
 
     def told_epoch(self) -> ProducerEpoch | None:
         """Give the model's id and epoch."""
@@ -180,77 +168,45 @@ class SimulatedTransactionalProducer(SimulatedProducer):
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for its id."""
-        self._ask("init", done)
+        self._ask(self._transactional.call, "init", done, unanswered=_NOT_SENT)
 
     def begin(self, done: Callable[[SendOutcome], None]) -> None:
-        """Have the model open a transaction; a closed client ends the call as INFO."""
-        if self._closed:
-            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
-        else:
-            self._apply(self._transactional.begin(self._loop.time_us, done))
+        """Have the model open a transaction."""
+        self._ask(self._transactional.begin, done, unanswered=_NOT_SENT)
 
     def send_offsets(
         self, offsets: Mapping[str, int], member: MemberToken, done: Callable[[SendOutcome], None]
     ) -> None:
-        """Have the model hand them over; a closed client ends the call as INFO."""
-        if self._closed:
-            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
-        else:
-            named = cast("tuple[str, str, int]", member.token)
-            parts = {parsed(name): offset for name, offset in offsets.items()}
-            self._apply(self._transactional.send_offsets(self._loop.time_us, named, parts, done))
+        """Have the model hand them over."""
+        self._ask(self._transactional.send_offsets, member.token, _parsed_keys(offsets), done, unanswered=_NOT_SENT)
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for the commit."""
-        self._ask("commit", done)
+        self._ask(self._transactional.call, "commit", done, unanswered=_NOT_SENT)
 
     def abort(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for the abort."""
-        self._ask("abort", done)
-
-    def _ask(self, what: What, done: Callable[[SendOutcome], None]) -> None:
-        if self._closed:
-            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
-        else:
-            self._apply(self._transactional.call(self._loop.time_us, what, done))
+        self._ask(self._transactional.call, "abort", done, unanswered=_NOT_SENT)
 
 
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
-    """Implements the contract :class:`workloads.client.Consumer`."""
+    """Implements the contract :class:`workloads.client.Consumer`. A closed one answers nothing."""
 
-    @property
-    def own_commits(self) -> OwnCommits | None:
-        """None: this consumer is of no group."""
-        return None
-
-    @property
-    def subscription(self) -> Subscription | None:
-        """None: this consumer is of no group."""
-        return None
-
-    @property
-    def commits(self) -> Commits | None:
-        """None: this consumer is of no group."""
-        return None
+    own_commits: OwnCommits | None = None
+    subscription: Subscription | None = None
+    commits: Commits | None = None
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """Have the model read ``partitions`` from now on."""
         self._model.assign([parsed(partition) for partition in partitions], from_start=from_start)
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
-        """Have the model poll; a closed client ends the call as INFO."""
-        if self._closed:
-            self._refuse(done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED))
-        else:
-            self._apply(self._model.poll(self._loop.time_us, max_wait_ms, done))
+        """Have the model poll."""
+        self._ask(self._model.poll, max_wait_ms, done, unanswered=_NOT_POLLED)
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """See :meth:`workloads.client.Consumer.end_offsets`: high watermarks, from the current leaders."""
-        if self._closed:
-            self._refuse(done, Offsets({}, CLIENT_CLOSED))
-        else:
-            asked = [parsed(partition) for partition in partitions]
-            self._apply(self._model.end_offsets(self._loop.time_us, asked, done))
+        self._ask(self._model.end_offsets, [*map(parsed, partitions)], done, unanswered=_NO_OFFSETS)
 
 
 class SimulatedGroupConsumer(SimulatedConsumer):
@@ -259,21 +215,7 @@ class SimulatedGroupConsumer(SimulatedConsumer):
     def __init__(self, node: int, model: GroupConsumerModel, loop: Loop, network: Network) -> None:
         super().__init__(node, model, loop, network)
         self._member = model
-
-    @property
-    def subscription(self) -> Subscription | None:
-        """The consumer itself."""
-        return self
-
-    @property
-    def commits(self) -> Commits | None:
-        """The consumer itself."""
-        return self
-
-    @property
-    def own_commits(self) -> OwnCommits | None:
-        """The consumer itself."""
-        return self
+        self.subscription = self.commits = self.own_commits = self
 
     def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
         """Have the model tell of each commit that it makes by itself."""
@@ -284,23 +226,16 @@ class SimulatedGroupConsumer(SimulatedConsumer):
         self._member.subscribe(topics, changed)
 
     def commit(self, offsets: Mapping[str, int], done: Callable[[Offsets], None]) -> None:
-        """Have the model commit; a closed client ends the call without any."""
-        if self._closed:
-            self._refuse(done, Offsets({}, CLIENT_CLOSED))
-        else:
-            asked = {parsed(name): offset for name, offset in offsets.items()}
-            self._apply(self._member.commit(self._loop.time_us, asked, done))
+        """Have the model commit."""
+        self._ask(self._member.commit, _parsed_keys(offsets), done, unanswered=_NO_OFFSETS)
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """Have the model ask the coordinator; a closed client ends the call without an answer."""
-        if self._closed:
-            self._refuse(done, Offsets({}, CLIENT_CLOSED))
-        else:
-            self._apply(self._member.ask_committed(self._loop.time_us, [parsed(name) for name in partitions], done))
+        """Have the model ask the coordinator."""
+        self._ask(self._member.ask_committed, [*map(parsed, partitions)], done, unanswered=_NO_OFFSETS)
 
     def ask_member(self, done: Callable[[MemberToken], None]) -> None:
         """Give the member and its epoch."""
-        self._refuse(done, self._member.token())
+        self._answer(done, self._member.token())
 
 
 class SimulatedClients:
@@ -371,3 +306,7 @@ class SimulatedClients:
 def parsed(partition: str) -> TopicPartition:
     """The log partition that "topic-number" names."""
     return TopicPartition(*LogPartition.named(partition))
+
+
+def _parsed_keys(offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
+    return {parsed(name): offset for name, offset in offsets.items()}
