@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from checkers.verdicts.judgement import judge
-from checkers.verdicts.outcome import Outcome
-from harness.choices import Choices
+from checkers import Outcome
 from harness.plan import read_plan
-from harness.run import perform_schedule
-from harness.worlds.simulated import SimulatedWorld
-from tests.checkers.in_memory import judge_events
-from workloads.operations import Event
+from harness.search.judged_run import run_in_memory
 
 ROOT = Path(__file__).parents[1]
 
@@ -73,18 +68,10 @@ def test_a_canary_that_broke_another_promise_is_a_failure(tmp_path: Path) -> Non
     assert expect(tmp_path, "broken", cell("broken promise") | {"broken": {"unseen": 1}}) == 0
 
 
-class Kept(list[Event]):
-    """A recorder that keeps whole events."""
-
-    record = list.append
-
-
 def test_the_canary_dies() -> None:
     for spec in read_plan(ROOT / "plans" / "canary.toml").runs():
         if spec.world.virtual_time:
-            choices, events = Choices(spec.seed), Kept()
-            perform_schedule(spec, SimulatedWorld(spec, choices), events, choices.draw)
-            judgement = judge(spec.chosen(), judge_events(events))
+            judgement = run_in_memory(spec, invariants=False).judgement
             assert judgement.outcome is Outcome.BROKEN_PROMISE
             assert judgement.broken["lost-write"] > 0
 

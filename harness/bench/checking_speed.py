@@ -24,11 +24,11 @@ import msgspec
 import psutil
 
 from checkers import check
-from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
-from harness.bench.group_work import GROUP_PLANTS, write_group_work
-from harness.bench.pipeline_work import PIPELINE_PLANTS, write_pipeline_work
-from harness.bench.synthetic import SyntheticHistory, write_synthetic
-from harness.bench.transactions import TRANSACTIONS, write_transactions
+from harness.bench.committed_transactions import CommittedBlock
+from harness.bench.group_work import GroupBlock
+from harness.bench.pipeline_work import PipelineBlock
+from harness.bench.synthetic import BlockBuilder, SyntheticHistory, write_synthetic
+from harness.bench.transactions import TRANSACTIONS, TransactionBlock
 from workloads.history import export_jsonl
 
 #: By kind of history the measured sizes, in completed operations: "cycles" are transactions that also read,
@@ -83,17 +83,16 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkOfClients(NamedTuple):
-    """A kind of history about one workload: what writes it, and how many operations it has for each plant."""
+    """A kind of history about one workload: its blocks, and how many operations it has for each plant."""
 
-    write: Callable[..., SyntheticHistory]
-    plants: Sequence[str]
+    builder: type[BlockBuilder]
     operations_a_plant: int
 
 
 WORK: Final = {
-    "groups": WorkOfClients(write_group_work, GROUP_PLANTS, 50_000),
-    "transactions": WorkOfClients(write_committed_transactions, TRANSACTION_PLANTS, 10_000),
-    "pipelines": WorkOfClients(write_pipeline_work, PIPELINE_PLANTS, 10_000),
+    "groups": WorkOfClients(GroupBlock, 50_000),
+    "transactions": WorkOfClients(CommittedBlock, 10_000),
+    "pipelines": WorkOfClients(PipelineBlock, 10_000),
 }
 
 
@@ -111,26 +110,21 @@ def subjects(kind: str, size: int) -> list[MeasuredHistory]:
     if kind == "json-lines":
         return [MeasuredHistory("JSON lines", partial(_json_lines, size))]
     if kind in WORK:
-        work = WORK[kind]
-        return [
-            MeasuredHistory(
-                kind, partial(_in, work.write, size, min(len(work.plants), size // work.operations_a_plant))
-            )
-        ]
+        builder, operations_a_plant = WORK[kind]
+        planted = min(len(builder.plants), size // operations_a_plant)
+        return [MeasuredHistory(kind, partial(_in, builder, size, planted))]
     return [
-        MeasuredHistory(f"transactions, {n} cycles", partial(_in, write_transactions, size, n))
+        MeasuredHistory(f"transactions, {n} cycles", partial(_in, TransactionBlock, size, n))
         for n in (0, min(CYCLES, size // TRANSACTIONS))
     ]
 
 
 def _operations(size: int, directory: Path) -> tuple[SyntheticHistory, Path]:
-    return write_synthetic(directory, size, planted=min(PLANTED, size // 30_000)), directory
+    return _in(BlockBuilder, size, min(PLANTED, size // 30_000), directory)
 
 
-def _in(
-    write: Callable[..., SyntheticHistory], size: int, planted: int, directory: Path
-) -> tuple[SyntheticHistory, Path]:
-    return write(directory, size, planted=planted), directory
+def _in(builder: type[BlockBuilder], size: int, planted: int, directory: Path) -> tuple[SyntheticHistory, Path]:
+    return write_synthetic(directory, size, planted=planted, builder=builder), directory
 
 
 def _json_lines(size: int, directory: Path) -> tuple[SyntheticHistory, Path]:

@@ -7,14 +7,14 @@ every log partition once more, and a broker is asked where it ends.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, asked
 from harness.bench.plants_of_clients import OPEN_MS
-from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder
 from workloads import EventType, Function, Poll, Reached, Record, Send, StableOffset, TransactionEnd
 
 #: Transactions in a block, and those under way at a time.
@@ -22,10 +22,6 @@ COMMITTED: Final = 5_000
 AT_A_TIME: Final = 4
 #: One in this number is aborted.
 ABORT_EVERY: Final = 10
-#: Planted in turn, each at the end of a block.
-TRANSACTION_PLANTS: Final = (
-    "aborted-read", "early-read", "torn-transaction", "failed-send-committed", "zombie", "hanging-transaction",
-)  # fmt: skip
 _READER, _FINAL_READER = 90, 91
 
 
@@ -33,6 +29,9 @@ class CommittedBlock(BlockBuilder):
     """A block of transactions, each of two to four sends."""
 
     uncounted: ClassVar[frozenset[Function]] = frozenset(Function) - {Function.TXN}
+    plants: ClassVar[Sequence[str]] = (
+        "aborted-read", "early-read", "torn-transaction", "failed-send-committed", "zombie", "hanging-transaction",
+    )  # fmt: skip
 
     @override
     def build(self) -> None:
@@ -88,8 +87,3 @@ class CommittedBlock(BlockBuilder):
         polled = {key: tuple(read) for key, read in zip(self.keys, records, strict=True) if read}
         self.sequence.operation(process, Function.POLL, (Poll(polled),))
         self.sequence.quiet()
-
-
-def write_committed_transactions(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
-    """Write a history of about this number of transactions of producers into ``directory``."""
-    return write_synthetic(directory, transactions, planted=planted, builder=CommittedBlock, plants=TRANSACTION_PLANTS)

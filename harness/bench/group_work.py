@@ -7,14 +7,14 @@ other; and a client asks the group where it is.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
 from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder
 from workloads import EventType, Function, GroupMember, Poll, Reached, Record
 
 GROUPS: Final = 8
@@ -22,11 +22,6 @@ MEMBERS: Final = 4
 #: One in this number of a group's turns begins with a rebalance, or a question.
 REBALANCE_EVERY: Final = 32
 ASK_EVERY: Final = 16
-#: Planted in turn, each at the end of a block.
-GROUP_PLANTS: Final = (
-    "group-skip", "group-went-back", "returned-group", "two-owners", "unfenced-instance",
-    "stale-generation",
-)  # fmt: skip
 #: Values in one log partition that are sent while each group has one turn.
 _SENT_IN_A_TURN: Final = 1
 
@@ -50,6 +45,9 @@ class GroupBlock(BlockBuilder):
     """A block of the work of groups, which are done with it at its end."""
 
     uncounted: ClassVar[frozenset[Function]] = frozenset({Function.SEND})
+    plants: ClassVar[Sequence[str]] = (
+        "group-skip", "group-went-back", "returned-group", "two-owners", "unfenced-instance", "stale-generation",
+    )  # fmt: skip
     #: Groups, and how many of the log partitions they read.
     groups: ClassVar[int] = GROUPS
     inputs: ClassVar[int] = KEYS
@@ -151,8 +149,3 @@ class GroupBlock(BlockBuilder):
                 partitions=tuple(self.keys[: self.inputs]),
                 detail=group.detail,
             )
-
-
-def write_group_work(directory: Path, operations: int, *, planted: int = 0) -> SyntheticHistory:
-    """Write a history of about this number of completed operations of groups, sends not counted."""
-    return write_synthetic(directory, operations, planted=planted, builder=GroupBlock, plants=GROUP_PLANTS)

@@ -7,20 +7,18 @@ all that counts at the end.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, asked
 from harness.bench.group_work import GroupBlock, SyntheticGroup
-from harness.bench.synthetic import KEYS, SyntheticHistory, write_synthetic
+from harness.bench.synthetic import KEYS
 from workloads import EventType, Function, MicroOperation, Poll, Reached, Record, Send, TransactionEnd
 
 #: One in this number of transactions is aborted.
 ABORT_EVERY: Final = 10
-#: Planted in turn, each at the end of a block.
-PIPELINE_PLANTS: Final = ("missing-effect", "doubled-effect", "aborted-commit", "unstable-offset")
 _READER: Final = 90
 
 
@@ -28,6 +26,7 @@ class PipelineBlock(GroupBlock):
     """A block of the work of a pipeline, which is done with it at its end."""
 
     uncounted: ClassVar[frozenset[Function]] = frozenset(Function) - {Function.TXN}
+    plants: ClassVar[Sequence[str]] = ("missing-effect", "doubled-effect", "aborted-commit", "unstable-offset")
     groups: ClassVar[int] = 1
     inputs: ClassVar[int] = KEYS // 2
     turn_us: ClassVar[int] = 6 * LATENCY_US[1]
@@ -90,8 +89,3 @@ class PipelineBlock(GroupBlock):
         if kind is EventType.OK:
             self.log[key].append(Record(end, value))
         return Send(self.keys[key], value, end)
-
-
-def write_pipeline_work(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
-    """Write a history of about this number of transactions of a pipeline into ``directory``."""
-    return write_synthetic(directory, transactions, planted=planted, builder=PipelineBlock, plants=PIPELINE_PLANTS)

@@ -82,6 +82,8 @@ class BlockBuilder:
 
     #: Functions of operations that do not count in the size of a history.
     uncounted: ClassVar[frozenset[Function]] = frozenset()
+    #: Planted in turn, each at the end of a block.
+    plants: ClassVar[Sequence[str]] = tuple(PLANTS)
 
     def __init__(self, sequence: EventSequence, number: int, plant: str | None) -> None:
         self.sequence, self.plant = sequence, plant
@@ -242,25 +244,24 @@ def write_synthetic(
     operations: int,
     *,
     planted: int = 0,
-    seed: int = 0,
     builder: type[BlockBuilder] = BlockBuilder,
-    plants: Sequence[str] = tuple(PLANTS),
+    plants: Sequence[str] = (),
 ) -> SyntheticHistory:
     """Write a history of about this number of completed operations into ``directory``.
 
     ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of ``plants``, by
-    default all of :data:`harness.bench.plants.PLANTS`. The expected counts are those of a check with overwrites as
-    dependencies.
+    default those of the ``builder``. The expected counts are those of a check with overwrites as dependencies.
 
     Raises:
         ValueError: there are fewer blocks than anomalies to plant.
     """
-    clean = make_block(seed, None, builder)
+    plants = plants or builder.plants
+    clean = make_block(0, None, builder)
     blocks = max(1, round(operations / clean.operations))
     if planted > blocks:
         raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
     templates: dict[str | None, Block] = {None: clean}
-    templates |= {kind: make_block(seed + number, kind, builder) for number, kind in enumerate(plants[:planted], 1)}
+    templates |= {kind: make_block(number, kind, builder) for number, kind in enumerate(plants[:planted], 1)}
     chosen_plants = {blocks * number // planted: plants[number % len(plants)] for number in range(planted)}
     chosen = [templates[chosen_plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()

@@ -6,22 +6,23 @@ one, and writes to one or two others. Its client does nothing else, so that only
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
 from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder
 from workloads import Function, MicroOperation, Poll, Record, Send
 
 #: Transactions in a block.
 TRANSACTIONS: Final = 10_000
-#: Planted in turn: a cycle of overwrites, and one of reads.
-CYCLES: Final = ("G0", "G1c")
 
 
 class TransactionBlock(BlockBuilder):
     """A block of transactions in which all that is written is read at the end."""
+
+    #: A cycle of overwrites, and one of reads.
+    plants: ClassVar[Sequence[str]] = ("G0", "G1c")
 
     def build(self) -> None:
         """Build the block, and what is planted in it behind its end."""
@@ -54,8 +55,3 @@ class TransactionBlock(BlockBuilder):
             micro.append(Send(self.keys[target], 2 * turn + number, len(log[target])))
             log[target].append(2 * turn + number)
         return tuple(micro)
-
-
-def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
-    """Write a history of about this number of transactions into ``directory``, with ``planted`` cycles."""
-    return write_synthetic(directory, transactions, planted=planted, builder=TransactionBlock, plants=CYCLES)

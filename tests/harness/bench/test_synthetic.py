@@ -9,12 +9,12 @@ import pytest
 
 from checkers import ANOMALIES, check_one
 from harness.bench import committed_transactions, synthetic, transactions
-from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
-from harness.bench.group_work import GROUP_PLANTS, write_group_work
-from harness.bench.pipeline_work import PIPELINE_PLANTS, write_pipeline_work
+from harness.bench.committed_transactions import CommittedBlock
+from harness.bench.group_work import GroupBlock
+from harness.bench.pipeline_work import PipelineBlock
 from harness.bench.plants import PLANTS
 from harness.bench.synthetic import make_block, write_synthetic
-from harness.bench.transactions import write_transactions
+from harness.bench.transactions import TransactionBlock
 from workloads.history import CLUSTERED, META_JOINED
 
 
@@ -54,7 +54,7 @@ def test_transactions_are_serial_but_for_the_cycles_that_were_planted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: int
 ) -> None:
     monkeypatch.setattr(transactions, "TRANSACTIONS", 300)
-    written = write_transactions(tmp_path, 1_200, planted=planted)
+    written = write_synthetic(tmp_path, 1_200, planted=planted, builder=TransactionBlock)
     assert written.expected == ({"G0": 1, "G1c": 1} if planted else {})
     assert check_one(tmp_path, ww_deps=True).counts == written.expected
     assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"
@@ -62,9 +62,9 @@ def test_transactions_are_serial_but_for_the_cycles_that_were_planted(
 
 def test_the_work_of_groups_is_clean_but_for_what_was_planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 48)
-    written = write_group_work(tmp_path, 7_200, planted=len(GROUP_PLANTS))
+    written = write_synthetic(tmp_path, 7_200, planted=len(GroupBlock.plants), builder=GroupBlock)
     verdict = check_one(tmp_path, ww_deps=True)
-    assert verdict.counts == written.expected == dict.fromkeys(GROUP_PLANTS, 1)
+    assert verdict.counts == written.expected == dict.fromkeys(GroupBlock.plants, 1)
     assert verdict.groups.commits_acknowledged
     assert verdict.groups.rebalanced_over_commits is not None
 
@@ -73,21 +73,21 @@ def test_transactions_of_producers_are_clean_but_for_what_was_planted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committed_transactions, "COMMITTED", 100)
-    written = write_committed_transactions(tmp_path, 1_000, planted=6)
+    written = write_synthetic(tmp_path, 1_000, planted=6, builder=CommittedBlock)
     verdict = check_one(tmp_path, ww_deps=True)
     assert verdict.counts == written.expected
-    assert set(TRANSACTION_PLANTS) <= written.expected.keys()
+    assert set(CommittedBlock.plants) <= written.expected.keys()
     assert verdict.transactions.aborted_passed > 90
     assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"
 
 
-@pytest.mark.parametrize("planted", [0, len(PIPELINE_PLANTS)])
+@pytest.mark.parametrize("planted", [0, len(PipelineBlock.plants)])
 def test_the_work_of_pipelines_is_clean_but_for_what_was_planted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: int
 ) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 48)
-    written = write_pipeline_work(tmp_path, 3_000, planted=planted)
+    written = write_synthetic(tmp_path, 3_000, planted=planted, builder=PipelineBlock)
     verdict = check_one(tmp_path, ww_deps=True)
-    assert verdict.counts == written.expected == dict.fromkeys(PIPELINE_PLANTS[:planted], 1)
+    assert verdict.counts == written.expected == dict.fromkeys(PipelineBlock.plants[:planted], 1)
     assert verdict.transactions.effects > 10_000
     assert verdict.transactions.offsets_aborted > 100

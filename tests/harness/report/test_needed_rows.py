@@ -22,10 +22,10 @@ from checkers import (
     check_one,
 )
 from harness.bench import synthetic
-from harness.bench.committed_transactions import write_committed_transactions
-from harness.bench.group_work import write_group_work
-from harness.bench.pipeline_work import write_pipeline_work
-from harness.bench.synthetic import SyntheticHistory, write_synthetic
+from harness.bench.committed_transactions import CommittedBlock
+from harness.bench.group_work import GroupBlock
+from harness.bench.pipeline_work import PipelineBlock
+from harness.bench.synthetic import BlockBuilder, write_synthetic
 from harness.records.files import HISTORY
 from harness.report import group_chart as group_charts
 from harness.report import needed_rows
@@ -79,15 +79,13 @@ def test_a_chart_of_the_rows_that_it_needs_is_the_chart_of_all(
 
 @pytest.mark.usefixtures("few_drawn")
 @pytest.mark.parametrize(
-    "write",
-    [write_group_work, write_pipeline_work, write_committed_transactions],
-    ids=["groups", "pipelines", "transactions"],
+    "builder", [GroupBlock, PipelineBlock, CommittedBlock], ids=["groups", "pipelines", "transactions"]
 )
 def test_few_events_of_a_history_are_needed_however_many_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[..., SyntheticHistory]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builder: type[BlockBuilder]
 ) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 32)
-    write(tmp_path / HISTORY, 1_000, planted=1)
+    write_synthetic(tmp_path / HISTORY, 1_000, planted=1, builder=builder)
     events = list(read_events(tmp_path / HISTORY))
     (finding,) = findings_in(tmp_path)
     assert isinstance(finding, OfGroups | OfTransactions)
