@@ -88,6 +88,8 @@ def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_
         ("013", "kafka", "confluent-kafka", "reordered", Settings(enable_idempotence=False), False),
         ("014", "kafka", "kafka-python", "doubled-effect", SAFE, True),
         ("014", "kafka", "java", "doubled-effect", SAFE, False),
+        ("015", "kafka", "confluent-kafka", "group-went-back", SAFE, True),
+        ("015", "processes", "confluent-kafka", "group-went-back", SAFE, False),
     ],
 )
 def test_a_finding_fits_by_client_world_anomaly_and_settings(

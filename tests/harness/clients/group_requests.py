@@ -56,15 +56,24 @@ def commits(connection: DirectConnection, group: str, offset: int) -> bool:
     return not error_of(connection.ask(commit_of(group, offset)))
 
 
-def told(connection: DirectConnection, group: str, *, stable: bool = False) -> int | str:
-    """The offset that the group has committed, by this broker's word; or the name of its error."""
+def question(group: str, *, stable: bool = False) -> Any:
+    """The request for the offset that the group has committed; ``stable``: wait for what is not committed yet."""
     topic, index = LogPartition.named(PARTITIONS[0])
     asked = OffsetFetchRequest.OffsetFetchRequestTopic(version=_FETCH_VERSION, name=topic, partition_indexes=[index])
-    response = connection.ask(OffsetFetchRequest[_FETCH_VERSION](group_id=group, topics=[asked], require_stable=stable))
+    return OffsetFetchRequest[_FETCH_VERSION](group_id=group, topics=[asked], require_stable=stable)
+
+
+def offset_in(response: Any) -> int | str:
+    """The offset in the answer to a question; or the name of the error."""
     (partition,) = response.topics[0].partitions if response.topics else (response,)
     if code := response.error_code or partition.error_code:
         return str(for_code(code).__name__)
     return int(partition.committed_offset)
+
+
+def told(connection: DirectConnection, group: str, *, stable: bool = False) -> int | str:
+    """The offset that the group has committed, by this broker's word; or the name of its error."""
+    return offset_in(connection.ask(question(group, stable=stable)))
 
 
 def coordinator_by(connection: DirectConnection, group: str) -> int | str:
