@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from statistics import median
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import confluent_kafka
@@ -103,7 +104,7 @@ class Round(NamedTuple):
 
 
 class Asker:
-    """Who asks again and again, and the answers."""
+    """Collects the answers to a question that is asked again and again."""
 
     def __init__(self, acknowledged: int, since_s: float) -> None:
         self.told: list[Told] = []
@@ -115,7 +116,7 @@ class Asker:
         return bool(self.told) and self.told[-1].answer == self._acknowledged
 
     def go_on(self) -> None:
-        """Ask, where no question is open and the answer was not right."""
+        """Ask, if this does not ask by itself."""
 
     def hear(self, answer: Answer) -> None:
         """Keep an answer."""
@@ -155,7 +156,7 @@ class ClientAsker(Asker):
 
     @override
     def go_on(self) -> None:
-        """Ask."""
+        """Ask again, where no question is open and the answer was not right."""
         if not (self._waits or self.ended):
             self._waits = True
             self._ask([PARTITIONS[0]], self._answered)
@@ -324,13 +325,13 @@ def main() -> None:
 
 
 def _summary(asker: str, rounds: Sequence[Round]) -> str:
-    """In how many rounds this one was told too old an offset, and how long; and in how many the right one never."""
+    """Say in how many rounds an answer was too old, and for how long; and in how many none came."""
     old = [told for each in rounds if (told := each.too_old(asker))]
-    lasted = sorted(told[-1].until_ms - told[0].since_ms for told in old)
+    lasted = [told[-1].until_ms - told[0].since_ms for told in old]
     never = sum(not each.answers[asker] for each in rounds)
     return (
         f"{asker}: too old in {len(old)} of {len(rounds)} rounds"
-        + (f", for {lasted[len(lasted) // 2]} ms (median), {lasted[-1]} ms at most" if lasted else "")
+        + (f", for {median(lasted):.0f} ms (median), {max(lasted)} ms at most" if lasted else "")
         + (f"; nothing in {never}" if never else "")
     )
 
