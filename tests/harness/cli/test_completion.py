@@ -1,4 +1,4 @@
-"""Completion of a command line by the shell, as docs/index.md has it."""
+"""Completion of a command line by the shell, as docs/reference/commands.md has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 
-ROOT = Path(__file__).parents[3]
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "commands.md"
 #: As the page has it for bash, then what bash does at a tab.
 BASH = """
 {line}
@@ -30,8 +30,8 @@ def completed(begun: str, *words: str, line: str = "") -> list[str]:
     return subprocess.run(bash, env=os.environ | here, capture_output=True, text=True, check=True).stdout.split()
 
 
-def test_bash_completes_commands_with_the_line_that_the_index_has() -> None:
-    lines = re.findall(r"`(eval [^`]*bash_source ackproof\)\")`", (ROOT / "docs" / "index.md").read_text())
+def test_bash_completes_commands_with_the_line_of_the_page() -> None:
+    lines = re.findall(r"`(eval [^`]*bash_source ackproof\)\")`", PAGE.read_text())
     assert [completed("camp", line=line) for line in lines] == [["campaign"]]
 
 
@@ -69,4 +69,4 @@ def test_the_lines_of_other_shells_are_there(
     with pytest.raises(SystemExit):
         exit_code_of([])
     assert f"_ACKPROOF_COMPLETE={shell}_complete" in capsys.readouterr().out
-    assert f"{shell}_source" in (ROOT / "docs" / "index.md").read_text()
+    assert f"{shell}_source" in PAGE.read_text()

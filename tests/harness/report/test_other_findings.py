@@ -79,7 +79,7 @@ def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: 
     assert "At 5.900 s broker 1 began to lead in epoch 4." in reported
     assert [sentence for sentence in reported if sentence.startswith("Fault: kill")]
     assert "Write 10 of process 2 was read at 2 offsets: 10, 45." in reported
-    assert [sentence for sentence in reported if "one producer id and epoch" in sentence]
+    assert [sentence for sentence in reported if "the same producer id and epoch" in sentence]
     assert marks(story) == {"acknowledged here": [10], "and here": [45]}
     assert "lost" not in " ".join([story.title, *reported, story.chart])
     assert "crosses were lost" not in page

@@ -152,7 +152,8 @@ def test_the_command_that_reruns_a_story_is_one_that_the_command_line_plans(
     (cell,) = write_matrix(directory).cells
     assert cell.witness is not None
     planned: list[RunSpec] = []
-    monkeypatch.setattr(run, "perform_campaign", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
+    monkeypatch.setattr(run, "perform_stages", lambda _state, _plan, runs, _out: planned.extend(runs) or (None, None))
+    monkeypatch.setattr(run, "show_campaign", lambda _terminal, *_: 0)
     command = shlex.split(accounts.rerun_command(directory, cell, cell.witness))
     assert exit_code_of(command[1:]) == 0
     assert [(spec.story, spec.family, spec.seed) for spec in planned] == [("S40", "S40", cell.witness.seed)]

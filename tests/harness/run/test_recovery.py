@@ -136,7 +136,7 @@ def test_a_log_that_takes_no_write_while_the_machine_never_serves_is_unknown_and
     _, verdict, judgement = run(world, events, duration_ms=5_000)
     assert (list(verdict.recovery.unwritten), judgement.stalled) == (["ackproof-1"], {})
     assert judgement.outcome == "unknown"
-    assert "in 40.0 of 40.0 s the machine was too slow: its disk stands; run it where" in judgement.reason
+    assert "in 40.0 of 40.0 s the machine was too slow: its disk stands; run it on a machine" in judgement.reason
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [(PollOutcome(EventType.OK), "unknown"), (None, "stalled")])

@@ -13,7 +13,6 @@ from harness.plan import RunSpec, parse_plan
 from harness.run.performing import perform_run
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.worlds.simulated import SimulatedWorld
-from workloads import ClientCapability
 
 PLAN = """
 seed = {seed}
@@ -77,9 +76,9 @@ def test_the_files_of_replicas_have_keys_tombstones_and_gaps(tmp_path: Path) -> 
     assert {*table.column("part").to_pylist()} == {TransactionPart.RECORD}
 
 
-def test_clients_in_virtual_time_lack_batches_and_positions() -> None:
+def test_clients_in_virtual_time_lack_nothing_and_write_tombstones() -> None:
     clients = SimulatedWorld(spec("kill"), Choices(1)).clients
-    assert clients.lacks.keys() == {ClientCapability.BATCHES, ClientCapability.POSITIONS}
+    assert clients.lacks == {}
     assert clients.producer(0).tombstones is not None
 
 

@@ -107,7 +107,7 @@ def test_a_superseded_producer_that_goes_on_is_a_zombie_where_brokers_let_it(mon
         if len(asked) == 1:
             real(producer, done)
         else:
-            producer._refuse(done, SendOutcome(EventType.OK))
+            producer._answer(done, SendOutcome(EventType.OK))
 
     monkeypatch.setattr(SimulatedTransactionalProducer, "init", init)
     assert [str(sign) for sign in cell(story).signs] == ["zombie"]
