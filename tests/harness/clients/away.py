@@ -11,13 +11,12 @@ after that election; the exit code is 1 where they differ:
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 from kafka import KafkaAdminClient
 
@@ -28,7 +27,7 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import PartitionView, require
 from tests.harness.clients.internal_topics import serving, stored, tuned_world
-from tests.harness.clients.script import Script, rules_of
+from tests.harness.clients.script import Script, rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.client import Membership, MemberToken, Producer, Transactions
 
@@ -250,9 +249,7 @@ def played(trial: Trial, directory: Path) -> Played:
 def main() -> None:
     """Play it, and say what there is before and after the election."""
     usual = Trial()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=usual.version, help="an installed release of Apache Kafka")
-    parser.add_argument("--client", default=usual.client, choices=get_args(ClientName))
+    parser = script_options(__doc__, version=usual.version, client=usual.client)
     parser.add_argument("--retention-ms", type=int, default=usual.retention_ms, help="delete.retention.ms")
     parser.add_argument("--lag-ms", type=int, default=usual.lag_ms, help="min.compaction.lag.ms")
     parser.add_argument("--wiped", action="store_true", help="broker 2 comes back with an empty disk")

@@ -11,7 +11,6 @@ judged as that of every run. As a program it says for each client which anomalie
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import tempfile
@@ -26,7 +25,6 @@ from harness.plan import Kafka, Namespaces, RunSpec
 from harness.plan.worlds import ClientName
 from harness.records.fault_events import record_fault
 from harness.worlds.kafka import client_library, kafka_world
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.real.topic import create_topic
 from nemesis.cluster import CLIENTS, Link
 from nemesis.faults import Aim, HoldConnections
@@ -35,7 +33,7 @@ from nemesis.plan import FaultPlan
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
 from tests.checkers.in_memory import judge_events
-from tests.harness.clients.script import rules_of
+from tests.harness.clients.script import rules_of, script_options
 from tests.harness.worlds.processes.conftest import Cluster
 from workloads import Event, EventType, LogPartition, Offsets, Settings, WorkloadPlan
 from workloads.consumers import Readers
@@ -262,8 +260,7 @@ def _ids_of_coordinator(cluster: Cluster, workload: WorkloadPlan) -> list[str]:
 
 def main() -> None:
     """Play what is asked for, and say what was found; the exit code is 1 where a promise of transactions broke."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
+    parser = script_options(__doc__)
     parser.add_argument("--client-version", default="", help="release of the Java client; else that of the brokers")
     parser.add_argument("--late", choices=("end", "marker", "nothing"), default="end")
     parser.add_argument("--client", choices=CLIENT_NAMES, action="append", help="else all three")

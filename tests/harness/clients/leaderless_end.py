@@ -12,7 +12,6 @@ committed records see:
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -21,10 +20,9 @@ from typing import Final, Literal, NamedTuple
 from harness.clients import CLIENTS
 from harness.plan import Kafka, RunSpec
 from harness.worlds.kafka import kafka_world
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import require
 from nemesis.plan import FaultPlan
-from tests.harness.clients.script import Script, rules_of
+from tests.harness.clients.script import Script, rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
 from workloads.client import SendOutcome
@@ -149,8 +147,7 @@ def played(version: str, directory: Path) -> Played:
 
 def main() -> None:
     """Play both ends, and say what is read; the exit code is 1 where an end did not reach the partition."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
+    parser = script_options(__doc__)
     with tempfile.TemporaryDirectory() as directory:
         seen = played(parser.parse_args().version, Path(directory))
     for end, result in (("commit", seen.commit), ("abort", seen.abort)):

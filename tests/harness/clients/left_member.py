@@ -10,7 +10,6 @@ hands over the offsets with what its library says of its membership, and commits
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from contextlib import ExitStack
@@ -18,12 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.clients import CLIENTS
 from harness.plan import Kafka
 from harness.plan.worlds import ClientName
 from harness.worlds.kafka import client_library, kafka_world
-from harness.worlds.kafka.releases import DEFAULT_VERSION
-from tests.harness.clients.script import Script, rules_of
+from tests.harness.clients.script import Script, rules_of, script_options
 from tests.harness.clients.unstable_start import SETTINGS, configured
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 from workloads.client import Consumer, Membership, MemberToken, PollOutcome, SendOutcome
@@ -130,9 +127,7 @@ def played(client: ClientName, directory: Path, *, version: str) -> Seen:
 
 def main() -> None:
     """Play it, and say what was committed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
-    parser.add_argument("--client", default="kafka-python", choices=sorted(CLIENTS))
+    parser = script_options(__doc__, client="kafka-python")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         seen = played(chosen.client, Path(directory), version=chosen.version)

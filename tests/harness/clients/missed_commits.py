@@ -10,7 +10,6 @@ group's commit, or of a transaction's; the exit code is 1 where something is los
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -23,11 +22,10 @@ from harness.plan import Kafka
 from harness.plan.worlds import Namespaces
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import CONTROLLER, Link, require
 from tests.harness.clients import killed_producer
 from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, serving, stored, tuned_world
-from tests.harness.clients.script import rules_of
+from tests.harness.clients.script import rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
 from workloads.client import Membership, Offsets
@@ -181,9 +179,8 @@ def played(version: str, what: What, directory: Path, *, told: bool = False) -> 
 
 def main() -> None:
     """Play it, and say what is left."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = script_options(__doc__)
     parser.add_argument("what", choices=("commit", "decision"), help="of a group, or of a transaction")
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
     parser.add_argument("--told", action="store_true", help="the control: broker 0 hears the controller throughout")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

@@ -13,7 +13,6 @@ code is 1 where one was too old:
 
 from __future__ import annotations
 
-import argparse
 import select
 import sys
 import tempfile
@@ -28,18 +27,17 @@ import confluent_kafka
 import kafka
 from typing_extensions import override
 
-from harness.clients import CLIENTS, DirectConnection
+from harness.clients import DirectConnection
 from harness.observations import BecameLeader
 from harness.plan import Kafka
 from harness.plan.worlds import ClientName
 from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.log_events import LogTail
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import require
 from tests.harness.clients.group_requests import ANSWER_S, commits, connected, offset_in, question
 from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
-from tests.harness.clients.script import rules_of
+from tests.harness.clients.script import rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import LogPartition
 from workloads.client import Consumer, Membership, Offsets, PollOutcome
@@ -305,9 +303,7 @@ def played(
 
 def main() -> None:
     """Play it, and say what was answered."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
-    parser.add_argument("--client", default="confluent-kafka", choices=sorted(CLIENTS))
+    parser = script_options(__doc__, client="confluent-kafka")
     parser.add_argument("--way", default="moved", choices=get_args(Way), help="how broker 0 loses the group")
     parser.add_argument("--rest", default=0.0, type=float, help="seconds between the commit and that; 2: a control")
     parser.add_argument("--rounds", default=20, type=int)

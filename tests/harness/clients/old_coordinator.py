@@ -11,7 +11,6 @@ it prints the answers; the exit code is 1 where one was too old. The controls lo
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -21,17 +20,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
-from harness.clients import CLIENTS, RealClients
+from harness.clients import RealClients
 from harness.plan import Kafka
 from harness.plan.worlds import ClientName, Namespaces
 from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import CONTROLLER, Link, PartitionView, require
 from tests.harness.clients.group_requests import commits, connected, coordinator_by, told
 from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
-from tests.harness.clients.script import rules_of
+from tests.harness.clients.script import rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.client import Consumer, Membership, Offsets
 
@@ -227,9 +225,7 @@ def played(version: str, client: ClientName, directory: Path, *, wait_s: int, wa
 
 def main() -> None:
     """Play it, and say what was answered."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
-    parser.add_argument("--client", default="confluent-kafka", choices=sorted(CLIENTS))
+    parser = script_options(__doc__, client="confluent-kafka")
     parser.add_argument("--way", default="cut", choices=get_args(Way), help="how broker 0 is lost; cut: the finding")
     parser.add_argument("--wait", default=60, type=int, help="seconds after which is asked once more")
     asked = parser.parse_args()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from harness.clients import CLIENTS
+from harness.plan.worlds import ClientName
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 from tests.harness.worlds.processes.conftest import Cluster
 from workloads import values
 from workloads.client import Clients, Membership, Offsets, PollOutcome, Producer, SendOutcome, Transactions
@@ -27,6 +31,17 @@ def rules_of(version: str) -> dict[str, bool]:
     """The settings that say how this release differs from the reference broker."""
     old = tuple(int(part) for part in version.split(".")[:2]) < _STRICT_SINCE
     return {"strict.min.isr": False} if old else {}
+
+
+def script_options(
+    about: str | None, *, version: str = DEFAULT_VERSION, client: ClientName | None = None
+) -> argparse.ArgumentParser:
+    """The options that scripts have in common: the release of Kafka, and, where one is named, the client."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", default=version, help="an installed release of Apache Kafka")
+    if client is not None:
+        parser.add_argument("--client", default=client, choices=sorted(CLIENTS))
+    return parser
 
 
 class ReadRecord(NamedTuple):

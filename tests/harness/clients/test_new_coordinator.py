@@ -23,10 +23,14 @@ def test_a_new_coordinator_tells_an_older_offset_than_was_acknowledged(
     for asker in ("request", "client, read_uncommitted", "assigned, read_uncommitted"):
         assert any(each.too_old(asker) for each in rounds), asker
     for asker in ("request, stable", "client, read_committed", "assigned, read_committed", "member"):
+        assert any(each.answers[asker] for each in rounds), asker
         assert not any(each.too_old(asker) for each in rounds), asker
 
 
 def test_none_is_told_where_the_followers_know_what_is_committed(real_kafka: Installation, tmp_path: Path) -> None:
     (seen,) = played(str(real_kafka.version), "confluent-kafka", tmp_path, 1, rest_s=2)
     assert seen.high_watermark == seen.end
+    assert (
+        seen.answers["request"][-1].answer == seen.answers["client, read_uncommitted"][-1].answer == seen.acknowledged
+    )
     assert not any(map(seen.too_old, seen.answers))

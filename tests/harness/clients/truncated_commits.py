@@ -12,7 +12,6 @@ try, and how many of these the groups have not; the exit code is 1 where there a
 
 from __future__ import annotations
 
-import argparse
 import select
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from harness.worlds.kafka.administration import Administration
 from nemesis.cluster import Link, require
 from tests.harness.clients.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
 from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
-from tests.harness.clients.script import rules_of
+from tests.harness.clients.script import rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 
 #: The coordinator, the next one, and the third replica.
@@ -176,8 +175,7 @@ def played(version: str, directory: Path, tries: int = 1, busy: int = LISTINGS) 
 
 def main() -> None:
     """Play it, and say what is left."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=AFFECTED, help="an installed release of Apache Kafka")
+    parser = script_options(__doc__, version=AFFECTED)
     parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--busy", type=int, default=LISTINGS, help="listings of groups asked for; 0: broker 0 is idle")
     asked = parser.parse_args()

@@ -10,7 +10,6 @@ partition was begun:
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,12 +19,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from harness.clients import CLIENTS, ClientLibrary
+from harness.clients import ClientLibrary
 from harness.plan import Kafka
 from harness.plan.worlds import ClientName
 from harness.worlds.kafka import client_library, kafka_world
-from harness.worlds.kafka.releases import DEFAULT_VERSION
-from tests.harness.clients.script import Script, rules_of
+from tests.harness.clients.script import Script, rules_of, script_options
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 from workloads.client import Consumer, Membership, MemberToken, PollOutcome, Producer
 from workloads.errors import CLIENT_CLOSED
@@ -198,9 +196,7 @@ def configured(library: ClientLibrary, properties: Mapping[str, object]) -> Clie
 
 def main() -> None:
     """Play it, and say where partitions were begun; the exit code is 1 where that is not what was committed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
-    parser.add_argument("--client", default="confluent-kafka", choices=sorted(CLIENTS))
+    parser = script_options(__doc__, client="confluent-kafka")
     parser.add_argument("--reset", default="earliest", choices=get_args(Reset), help="auto.offset.reset")
     parser.add_argument("--groups", default="classic", choices=get_args(Groups), help="how partitions are dealt out")
     parser.add_argument("--tries", default=1, type=int)
