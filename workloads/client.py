@@ -252,7 +252,7 @@ class Commits(Protocol):
     """The offsets that a group remembers of its members."""
 
     def commit(self, offsets: Mapping[str, int], done: Callable[[Offsets], None]) -> None:
-        """Let the group remember offsets by log partition; the answer has those that it took."""
+        """Let the group remember offsets by log partition, at least one; the answer has those that it took."""
         ...
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
