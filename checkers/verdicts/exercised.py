@@ -33,6 +33,9 @@ from workloads import ACKS_ALL, Settings
 #: The reason why a run of an older version cannot say what it put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
 _RAISE_WRITES: Final = "raise writes_per_second, or runs"
+_RAISE_FAULTS: Final = "raise count and duration_ms, or runs"
+#: A script says its faults and writes itself.
+_RAISE_RUNS: Final = "raise runs"
 _NO_FAULT: Final = "no fault took effect; see skipped receipts, and raise count or duration_ms"
 
 
@@ -279,17 +282,18 @@ def _was_less(receipt: Receipt, settings: Settings) -> bool:
 
 
 def _family_lacks(name: str, family: FamilyExercised, enough: int, at_stake_min: int = 0) -> str:
+    scripted = SCRIPTED.fullmatch(name)
     if family.exercised >= enough:
         writes = family.writes_at_stake
-        few = not SCRIPTED.fullmatch(name) and writes is not None and writes < at_stake_min
+        few = not scripted and writes is not None and writes < at_stake_min
         return f"{name}: {writes:,} of at least {at_stake_min:,} writes were at stake; {_RAISE_WRITES}" if few else ""
     wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"
     if not family.took_effect and family.why_not:
         return f"{wanted}, {_impossible(family)}"
     if family.took_effect < enough:
         others = f", others cannot be done here ({family.why_not})" if family.why_not else ""
-        return f"{wanted}, {family.took_effect} took effect{others}; raise count and duration_ms, or runs"
-    return f"{wanted}, of {family.took_effect} that took effect; {_RAISE_WRITES}"
+        return f"{wanted}, {family.took_effect} took effect{others}; {_RAISE_RUNS if scripted else _RAISE_FAULTS}"
+    return f"{wanted}, of {family.took_effect} that took effect; {_RAISE_RUNS if scripted else _RAISE_WRITES}"
 
 
 def _impossible(family: FamilyExercised) -> str:
