@@ -36,6 +36,8 @@ def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
     top: dict[str, object] = {"name": name, "seed": spec.seed, "families": [spec.family]}
     top |= _other({"brokers": spec.brokers, "log_dirs": spec.log_dirs, "chance": spec.chance}, _TOP)
     top |= {key: value for key, value in (("racks", spec.racks), ("assignment", spec.assignment)) if value}
+    if not spec.schedule.steps:
+        top["schedule"] = []  # no fault at all; without the key chance would draw some
     tables: dict[str, Mapping[str, object]] = {
         "settings": dict(_settings(spec)),
         "workload": _other(_plain(spec.workload, without=("writes",)), _plain(WorkloadPlan())),
