@@ -210,20 +210,50 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         families, worlds = {f: f for f in self.families}, {str(w.world.name): w for w in self.worlds}
         _refuse_absent("fault family", families, family)
         _refuse_absent("world", worlds, world)
-        if len(self.choices) > 1:
-            first = self.choices[0].settings
-            open_ = [name for name in first if len({str(choice.settings[name]) for choice in self.choices}) > 1]
-            example = ",".join(f"{name}={spelled(first[name])}" for name in open_)
-            raise PlanError(f"one run needs one choice of settings, for example --settings {example}")
+        self._refuse_open(family, world)
         cell = msgspec.structs.replace(
             self,
-            families=(_only("fault family", "--family", families, family),),
-            worlds=(_only("world", "--world", worlds, world),),
+            families=self.families if family is None else (family,),
+            worlds=self.worlds if world is None else (worlds[world],),
         )
         run, workload = cell.runs()[0], cell.worlds[0].workload
         if seed is None:
             return run
         return msgspec.structs.replace(run, seed=seed, workload=_own_topic(workload, run.world, seed))
+
+    def _varied(self) -> dict[str, list[str]]:
+        """The values of each setting that cells name, where they differ; those of the first choice are first."""
+        label = f",{self.choices[0].label}"
+        every = {
+            name: [*dict.fromkeys(spelled(choice.settings[name]) for choice in self.choices)]
+            for name in self.choices[0].settings
+            if f",{SHORT_NAMES.get(name, name)}=" in label
+        }
+        return {name: values for name, values in every.items() if len(values) > 1}
+
+    def _refuse_open(self, family: str | None, world: str | None) -> None:
+        """Refuse more than one cell: each choice that is open, and options that leave one cell."""
+        kinds, options = [], []
+        if len(self.choices) > 1:
+            varied = self._varied()
+            kinds.append(f"one choice of settings ({', '.join(f'{name}={_either(varied[name])}' for name in varied)})")
+            options.append(f"--settings {','.join(f'{name}={values[0]}' for name, values in varied.items())}")
+        if family is None and len(self.families) > 1:
+            kinds.append(f"one fault family ({_either(self.families)})")
+            options.append(f"--family {self.families[0]}")
+        if world is None and len(self.worlds) > 1:
+            names = [world.world.name for world in self.worlds]
+            kinds.append(f"one world ({_either(names)})")
+            options.append(f"--world {names[0]}")
+        if kinds:
+            raise PlanError(
+                f"one run needs {' and '.join(kinds)}: add, for example, {' '.join(options)}; ackproof campaign does "
+                "every run"
+            )
+
+
+def _either(names: Iterable[str]) -> str:
+    return " | ".join(names)
 
 
 def _own_topic(workload: WorkloadPlan, world: AnyWorld, seed: int) -> WorkloadPlan:
@@ -234,9 +264,3 @@ def _refuse_absent(kind: str, offered: Mapping[str, Offered], name: str | None) 
     """Refuse a name that the plan does not have, before any choice that is still open."""
     if name is not None and name not in offered:
         raise PlanError(f'the plan has no {kind} "{name}"; it has {" and ".join(offered)}')
-
-
-def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:
-    if name is None and len(offered) != 1:
-        raise PlanError(f"one run needs one {kind}; choose with {option} among: {' | '.join(offered)}")
-    return next(iter(offered.values())) if name is None else offered[name]

@@ -183,11 +183,13 @@ def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
     )
     assert plan.single("kill", "simulated", 5).seed == 5
     assert plan.single("kill", "simulated", None) in plan.runs()
-    with pytest.raises(PlanError, match=r"choose with --family among: kill \| pause \| partition"):
+    with pytest.raises(
+        PlanError, match=r"needs one fault family \(kill \| pause \| partition\): add, for example, --family kill;"
+    ):
         plan.single(None, "simulated", None)
-    with pytest.raises(PlanError, match=r"one choice of settings, for example --settings acks=0,") as open_choice:
+    with pytest.raises(PlanError, match=r"needs one choice of settings \(acks=0 \| 1 \| all, ") as open_choice:
         read_plan(PLANS / "default.toml").single("kill", "simulated", None)
-    example = str(open_choice.value).rpartition("--settings ")[2]
+    example = str(open_choice.value).partition("--settings ")[2].partition(";")[0]
     chosen = read_plan(PLANS / "default.toml", assigned([example]))
     assert chosen.single("kill", "simulated", 5).settings["acks"] == 0
     with pytest.raises(PlanError, match='no world "kafka"'):
