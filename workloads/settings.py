@@ -6,6 +6,7 @@ Kafka fixed once per release and that only the reference broker can switch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, get_args
@@ -181,7 +182,7 @@ class Settings:
     """The topic keeps all records, or, as `compact`, the last record of each key."""
     segment_ms: int = _setting("segment.ms", "compaction", 7 * _DAY_MS, most=NEVER)
     """Age at which a log begins a new segment; the newest segment is never cleaned."""
-    min_cleanable_dirty_ratio: float = _setting("min.cleanable.dirty.ratio", "compaction", 0.5, least=0)
+    min_cleanable_dirty_ratio: float = _setting("min.cleanable.dirty.ratio", "compaction", 0.5, least=0, most=1)
     """Share of a log that was not cleaned yet, from which on it is cleaned."""
     delete_retention_ms: int = _setting("delete.retention.ms", "compaction", _DAY_MS, least=0, most=NEVER)
     """Time for which a tombstone, or the marker of a transaction, stays after it was first cleaned."""
@@ -276,10 +277,13 @@ class Settings:
     def against_idempotence(self) -> str | None:
         """The obstacle to idempotent producers, in words after ``enable.idempotence=true``, or None (KIP-679)."""
         if self.acks != ACKS_ALL:
-            return 'needs acks="all"'
+            return f'needs acks="all", not {self.acks}'
         if self.max_in_flight > IDEMPOTENT_IN_FLIGHT_MAX:
-            return f"allows at most max.in.flight.requests.per.connection={IDEMPOTENT_IN_FLIGHT_MAX}"
-        return None if self.retries else "needs retries of at least 1"
+            return (
+                f"allows at most max.in.flight.requests.per.connection={IDEMPOTENT_IN_FLIGHT_MAX}, not "
+                f"{self.max_in_flight}"
+            )
+        return None if self.retries else "needs retries of at least 1, not 0"
 
     @property
     def answer_limit_ms(self) -> int:
@@ -398,6 +402,8 @@ def _parse(spec: Field[Any], value: object) -> object:
         raise SettingsError(f"{name} takes {_article(default)}, not {shown(value)}")
     if isinstance(value, int | float) and not isinstance(value, bool) and not choices:
         least, most = spec.metadata["bounds"]
+        if math.isnan(value):
+            raise SettingsError(f"{name}=nan is not a number; write a number")
         if value < least:
             raise SettingsError(f"{name}={value} is too small; the least is {least}")
         if value > most:

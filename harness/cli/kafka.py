@@ -10,7 +10,7 @@ from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_HELD, PlanError
 from harness.worlds.kafka.class_archive import lacks_archive, make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
-from harness.worlds.kafka.releases import DEFAULT_VERSION, modes
+from harness.worlds.kafka.releases import DEFAULT_VERSION, modes, parse_version
 
 
 @click.group()
@@ -38,7 +38,8 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
     if source is not None and version is not None:
         raise PlanError("--from already says which release it is; leave VERSION out")
     before = {str(installation.version) for installation in installed()}
-    if (wanted := str(source or version or DEFAULT_VERSION)) not in before:
+    wanted = str(source or parse_version(version or DEFAULT_VERSION))
+    if wanted not in before:
         terminal.note(f"getting Apache Kafka {wanted}")
     release = install_from(source) if source is not None else install(wanted)
     if str(release.version) in before:

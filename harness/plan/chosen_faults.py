@@ -35,6 +35,12 @@ def families_in(name: str, plan_key: PlanKey) -> list[str]:
     Raises:
         PlanError: one of them is unknown.
     """
+    if "," in name:
+        entries = [part.strip() for part in name.split(",")]
+        raise plan_key.wrong(
+            f"{shown(name)} is not one family; write {shown(entries)}, or {shown('+'.join(entries))} for faults of "
+            "each in one run"
+        )
     parts = name.split("+")
     if len(parts) > 1 and "" in parts:
         raise plan_key.wrong(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
+from checkers import ANOMALIES
 from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
-from workloads import Settings, SettingValue, shown, spelled, unknown_name
+from workloads import Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
 
@@ -41,13 +42,15 @@ def _is_one_of(value: object, wanted: object) -> bool:
     return spelled(value) in map(spelled, choices)
 
 
-def expected_in(table: Table, plan_key: PlanKey) -> tuple[ExpectedOutcomes, ...]:
-    """The entries of ``expected`` in a plan.
+def expected_in(
+    table: Table, families: Iterable[str], worlds: Iterable[str], plan_key: PlanKey
+) -> tuple[ExpectedOutcomes, ...]:
+    """The entries of ``expected`` in a plan that has these ``families`` and ``worlds``.
 
     Raises:
-        PlanError: one has a key or a value that does not exist.
+        PlanError: one has a key or a value that does not exist, or that no cell of the plan has.
     """
-    entries = []
+    entries: list[ExpectedOutcomes] = []
     for here, entry in tables_at(table, "expected", plan_key):
         settings = flattened(table_at(entry, "settings", here))
         if strange := settings.keys() - Settings().to_mapping().keys():
@@ -56,7 +59,34 @@ def expected_in(table: Table, plan_key: PlanKey) -> tuple[ExpectedOutcomes, ...]
             for choice in value if isinstance(value, list) else [value]:
                 if not isinstance(choice, bool | int | float | str):
                     raise (here / "settings" / name).wrong(f"takes a value or a list of values, not {shown(value)}")
-        entries.append(entry_of(ExpectedOutcomes, {**entry, "settings": settings}, here))
-        if not entries[-1].outcomes:
+                _refuse_impossible(name, choice, here / "settings")
+        expected = entry_of(ExpectedOutcomes, {**entry, "settings": settings}, here)
+        if not expected.outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
+        if expected.some and expected.some not in expected.outcomes:
+            raise (here / "some").wrong(f'"{expected.some}" is not among the outcomes; add it there')
+        _refuse_absent("family", expected.family, families, here)
+        _refuse_absent("world", expected.world, worlds, here)
+        for anomaly in expected.anomalies:
+            if anomaly not in ANOMALIES:
+                raise (here / "anomalies").wrong(unknown_name("anomaly", anomaly, ANOMALIES))
+        entries.append(expected)
     return tuple(entries)
+
+
+def _refuse_impossible(name: str, value: object, plan_key: PlanKey) -> None:
+    """Refuse a value that no cell can have. One that is possible with others only is not judged here."""
+    try:
+        Settings.from_mapping({name: value})
+    except SettingsError as error:
+        if str(error).startswith(f"{name}={shown(value)} is not possible"):
+            raise plan_key.wrong(error) from error
+
+
+def _refuse_absent(key: str, name: str, offered: Iterable[str], plan_key: PlanKey) -> None:
+    """Refuse the name of a family or a world that no cell of the plan has: the entry would fit none."""
+    if name and name not in (names := dict.fromkeys(offered)):
+        raise (plan_key / key).wrong(
+            f"the plan has no {key} {shown(name)}; it has {' and '.join(map(shown, names))}: write one of them, or "
+            "leave the entry out"
+        )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.plan.counting import refuse_too_many_combinations
+from harness.plan.misplaced import refuse_misplaced
 from harness.plan.model import Choice, settings_label, unknown_setting
 from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
 from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, SettingValue, shown
@@ -31,6 +32,8 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
     exclusions = _exclusions(axes, matrix)
     axes.pop("exclude", None)
     axes, fixed = flattened(axes), flattened(table_at(table, "settings", plan_key))
+    for key, given in (("settings", fixed), ("matrix", axes)):
+        refuse_misplaced(given, Settings().to_mapping(), plan_key / key)
     _refuse_unknown(fixed, plan_key / "settings")
     _refuse_unknown(axes, matrix, lists=True)
     _refuse_unknown(overrides, PlanKey("--settings"))

@@ -17,8 +17,10 @@ from harness.plan.chosen_faults import OLDER_KEY, check_scenarios, chosen_scenar
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.expected import expected_in
 from harness.plan.file_form import PLAN_DEFAULTS, Chance, PlanFile, WorldTable
+from harness.plan.groups import check_groups
 from harness.plan.listed_runs import check_given, listed, schedule_in, writes_in
 from harness.plan.matrix import choices_in
+from harness.plan.misplaced import refuse_misplaced
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.transactions import check_transactions
@@ -91,6 +93,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     except ValueError as error:  # Python's limit for the digits of an integer
         raise plan_key.wrong(ENDLESS) from error
     refuse_endless_numbers(table, plan_key)
+    refuse_misplaced(table, PlanFile.__struct_fields__, plan_key)
     known_keys(table, PlanFile.__struct_fields__, plan_key)
     brokers = value_at(table, "brokers", int, PLAN_DEFAULTS.brokers, plan_key)
     story, own_story = story_in(table, plan_key)
@@ -106,7 +109,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         log_dirs=value_at(table, "log_dirs", int, PLAN_DEFAULTS.log_dirs, plan_key),
         assignment=assignment_in(table, brokers, plan_key),
         text=text,
-        expected=expected_in(table, plan_key),
+        expected=expected_in(table, families, table_at(table, "worlds", plan_key), plan_key),
         schedule=schedule_in(table, families, brokers, plan_key),
         chance=value_at(table, "chance", Chance, PLAN_DEFAULTS.chance, plan_key),
         story=story,
@@ -120,7 +123,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     _refuse_cleaning(plan, plan_key)
     check_transactions(plan, plan_key)
     check_upgrade(plan, plan_key)
-    _refuse_protocol(plan, plan_key)
+    check_groups(plan, plan_key)
     return plan
 
 
@@ -185,6 +188,7 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
     for name in every:
         own = table_at(every, name, plan_key)
         here = plan_key / name
+        refuse_misplaced(own, WorldTable.__struct_fields__, here)
         known_keys(own, WorldTable.__struct_fields__, here)
         root = PlanKey(plan_key.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
@@ -225,38 +229,9 @@ def _missing(workload: WorkloadPlan, world: worlds.AnyWorld | type[worlds.Simula
     return [need.value for need in kind.needs if need not in world.capabilities]
 
 
-def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse members of a protocol that their library does not know."""
-    chosen = {choice.settings["group.protocol"] for choice in plan.choices}
-    for world in plan.worlds:
-        here = plan_key / "worlds" / world.world.name
-        if not kind_of(world.workload).grouped:
-            continue
-        if isinstance(world.world, worlds.Simulated) and not chosen.issubset(world.world.protocols):
-            raise here.wrong(
-                'groups in virtual time have the protocol of KIP-848: write group.protocol = "consumer" under '
-                "[settings]"
-            )
-        if isinstance(world.world, worlds.RealTime) and chosen != {"classic"}:
-            _refuse_kafka_python(world.world, here)
-
-
-def _refuse_kafka_python(world: worlds.RealTime, plan_key: PlanKey) -> None:
-    """Refuse kafka-python among the clients of members that speak KIP-848."""
-    others = [client for client, _ in getattr(world, "other_clients", ())]
-    for key, names, instead in (
-        ("client", [world.client], '"confluent-kafka"'),
-        ("other_clients", others, '["confluent-kafka"]'),
-    ):
-        if "kafka-python" in names:
-            raise (plan_key / key).wrong(
-                f'kafka-python has no group.protocol="consumer" (KIP-848); write {key} = {instead}, or leave this '
-                "protocol out"
-            )
-
-
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:
     own = table_at(table, "workload", plan_key)
+    refuse_misplaced(own, WorkloadPlan.__struct_fields__, plan_key / "workload")
     workload = record_at(base, own, plan_key / "workload", without=frozenset({"writes"}))
     if workload.name not in WORKLOADS:
         raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
@@ -279,6 +254,7 @@ def _faults(base: FaultPlan, table: Table, brokers: int, plan_key: PlanKey) -> F
     if "families" in own:
         raise (plan_key / "families").wrong("write families at the top of the plan; each is a row of the matrix")
     plain = {name: value for name, value in own.items() if name not in {"scenarios", OLDER_KEY}}
+    refuse_misplaced(plain, FaultPlan.__struct_fields__, plan_key)
     base = msgspec.structs.replace(base, scenarios=scenarios)
     faults = record_at(base, plain, plan_key, without=frozenset({"families"}))
     if faults.fault_ms_min > faults.fault_ms_max:

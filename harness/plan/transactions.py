@@ -23,12 +23,17 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
     for world in plan.worlds:
         if not kind_of(world.workload).transactional:
             continue
-        for choice in plan.choices:
+        every_settings = [
+            Settings.from_mapping(choice.settings_in(world.world, transactional=True)) for choice in plan.choices
+        ]
+        reasons = list(filter(None, map(_why_not, every_settings)))
+        if 0 < len(reasons) < len(every_settings):
+            raise (plan_key / "matrix").wrong(f"{reasons[0]}, or exclude the combination with [[matrix.exclude]]")
+        if reasons:
+            raise (plan_key / "settings").wrong(reasons[0])
+        for choice, settings in zip(plan.choices, every_settings, strict=True):
             if kind_of(world.workload).reading == "pipeline":
                 _refuse_modes(choice.settings, world.workload.name, plan_key)
-            settings = Settings.from_mapping(choice.settings_in(world.world, transactional=True))
-            if why_not := _why_not(settings):
-                raise (plan_key / "settings").wrong(why_not)
             if isinstance(world.world, Processes) and settings.transaction_version != _OVER_SOCKETS:
                 raise (plan_key / "settings").wrong(
                     f"transaction.version={settings.transaction_version} is not what brokers of [worlds.processes] "
@@ -52,7 +57,9 @@ def _refuse_modes(settings: Mapping[str, object], workload: str, plan_key: PlanK
 def _why_not(settings: Settings) -> str:
     """The reason why a client makes no producer with a transactional id; "" where it makes one."""
     if settings.acks != ACKS_ALL:
-        return 'transactions need acks="all"; take its line out, or take another workload'
+        return f'transactions need acks="all", not {settings.acks}; take its line out, or take another workload'
+    if obstacle := settings.against_idempotence:
+        return f"transactions need {IDEMPOTENCE}=true, which {obstacle}; take its line out, or take another workload"
     if not settings.enable_idempotence:
         return f"transactions need {IDEMPOTENCE}=true; take its line out, or take another workload"
     if settings.delivery_timeout_ms >= settings.transaction_timeout_ms:

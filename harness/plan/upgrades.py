@@ -45,6 +45,18 @@ def release_at(table: Table, key: str, plan_key: PlanKey) -> str:
     return version
 
 
+def client_at(table: Table, plan_key: PlanKey) -> ClientName:
+    """The client library of a world.
+
+    Raises:
+        PlanError: it is not one, or has another name in plans.
+    """
+    if table.get("client") == "librdkafka":
+        raise (plan_key / "client").wrong('librdkafka is used by "confluent-kafka"; write that')
+    client: ClientName = value_at(table, "client", ClientName, WORLD_DEFAULTS.client, plan_key)
+    return client
+
+
 def other_clients_at(table: Table, plan_key: PlanKey) -> tuple[tuple[ClientName, str], ...]:
     """The libraries that take turns with the world's own, each with the release of the Java client, or "".
 
@@ -59,8 +71,7 @@ def other_clients_at(table: Table, plan_key: PlanKey) -> tuple[tuple[ClientName,
         key = plan_key / f"other_clients[{number}]"
         if release and name != JAVA:
             raise key.wrong(f'only the client java has releases to choose from; write "{name}"')
-        client: ClientName = value_at(entry, "client", ClientName, WORLD_DEFAULTS.client, key)
-        clients.append((client, release_at(entry, "client_version", key)))
+        clients.append((client_at(entry, key), release_at(entry, "client_version", key)))
     return tuple(clients)
 
 

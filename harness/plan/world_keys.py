@@ -11,7 +11,7 @@ from harness.plan.file_form import WORLD_DEFAULTS
 from harness.plan.machines import machines_at
 from harness.plan.operator_commands import operator_commands_at
 from harness.plan.security import security_at
-from harness.plan.upgrades import UPGRADE_KEYS, other_clients_at, release_at, with_upgrade
+from harness.plan.upgrades import UPGRADE_KEYS, client_at, other_clients_at, release_at, with_upgrade
 from harness.plan.values import PlanKey, Table, list_at, value_at
 from nemesis.cluster import CONTROLLER
 from workloads import shown
@@ -38,7 +38,7 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
     _refuse_what_others_take(name, host, table, plan_key)
     if name == "simulated":
         return worlds.Simulated()
-    client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, plan_key)
+    client = client_at(table, plan_key)
     release = release_at(table, "client_version", plan_key)
     if host in _ELSEWHERE:
         security = security_at(table, plan_key)

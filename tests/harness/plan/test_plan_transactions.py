@@ -11,6 +11,7 @@ from harness.plan import Plan, parse_plan, read_plan
 from workloads import IDEMPOTENCE
 
 PLANS = Path(__file__).parents[3] / "plans"
+IN_FLIGHT = "max.in.flight.requests.per.connection"
 KAFKA = '[worlds.kafka]\nclient = "confluent-kafka"\n'
 
 
@@ -41,8 +42,9 @@ def test_processes_have_transactions_with_every_client(client: str) -> None:
     ("settings", "world", "words"),
     [
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
-        (f"{IDEMPOTENCE} = false", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
-        ("retries = 0", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
+        (f"{IDEMPOTENCE} = false", KAFKA, f"transactions need {IDEMPOTENCE}=true; take"),
+        ("retries = 0", KAFKA, "which needs retries of at least 1, not 0"),
+        (f"{IN_FLIGHT} = 7", KAFKA, f"which allows at most {IN_FLIGHT}=5, not 7"),
         (
             "transaction.timeout.ms = 5000",
             KAFKA,
@@ -56,6 +58,14 @@ def test_what_cannot_run_is_refused(settings: str, world: str, words: str) -> No
         plan(settings, world)
     assert words in str(caught.value)
     assert caught.value.exit_code == 64
+
+
+def test_a_choice_of_several_that_cannot_run_is_to_be_excluded() -> None:
+    text = '[matrix]\nacks = ["all", 1]\n[workload]\nname = "transactions"\n[worlds.simulated]\n'
+    with pytest.raises(
+        PlanError, match=r"p.toml: matrix: transactions need .* or exclude the combination with \[\[matr"
+    ):
+        parse_plan(text, "p.toml")
 
 
 def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -> None:

@@ -1,0 +1,99 @@
+"""Refuses plans whose consumer groups, or whose coordinators under faults, cannot be as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from harness.plan.model import Plan, WorldPlan
+from harness.plan.values import PlanKey
+from harness.plan.worlds import RealTime, Simulated
+from nemesis.roles import RoleKind
+from workloads import WORKLOADS, kind_of
+
+
+class _Coordinator(NamedTuple):
+    """A coordinator in words, and the property of workloads that have one."""
+
+    words: str
+    workloads: Literal["grouped", "transactional"]
+
+    def serves(self, workload: str) -> bool:
+        """True if this workload has one."""
+        return bool(getattr(WORKLOADS[workload], self.workloads))
+
+
+#: By the family that strikes it.
+_COORDINATORS: Final[Mapping[str, _Coordinator]] = {
+    RoleKind.COORDINATOR.value: _Coordinator("the coordinator of a group", "grouped"),
+    RoleKind.TRANSACTION_COORDINATOR.value: _Coordinator("the coordinator of transactions", "transactional"),
+}
+
+
+def check_groups(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse groups without members, of a protocol or with a patience that they cannot have, and coordinators of none.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    for world in plan.worlds:
+        here = plan_key / "worlds" / world.world.name
+        _refuse_no_coordinator(plan, world, plan_key / "families")
+        if kind_of(world.workload).grouped:
+            _refuse_no_member(world, here / "workload")
+            _refuse_protocol(plan, world, here)
+            _refuse_patience(plan, world, plan_key)
+
+
+def _refuse_no_coordinator(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
+    for family in dict.fromkeys("+".join(plan.families).split("+")):
+        struck = _COORDINATORS.get(family)
+        if struck and plan.schedule is None and not struck.serves(world.workload.name):
+            having = " or ".join(f'"{name}"' for name in WORKLOADS if struck.serves(name))
+            raise plan_key.wrong(
+                f'{family} strikes {struck.words}, and the workload "{world.workload.name}" has none; choose {having}, '
+                "or leave the family out"
+            )
+
+
+def _refuse_no_member(world: WorldPlan, plan_key: PlanKey) -> None:
+    if world.workload.consumers == 0:
+        raise (plan_key / "consumers").wrong(
+            f'0 is too small; the members of the group of "{world.workload.name}" are its consumers: write at least 1'
+        )
+
+
+def _refuse_patience(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
+    """Refuse to wait longer for a member that has died than a run waits for the group in the end."""
+    workload = world.workload
+    for session_ms in {choice.settings["session.timeout.ms"] for choice in plan.choices}:
+        if isinstance(session_ms, int) and workload.member_change_ms and session_ms * 2 > workload.drain_limit_ms:
+            raise (plan_key / "settings").wrong(
+                f"session.timeout.ms={session_ms} is more than half of drain_limit_ms={workload.drain_limit_ms}, so a "
+                "member that died may keep its log partitions until the run ends; lower the first or raise the second"
+            )
+
+
+def _refuse_protocol(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
+    """Refuse members of a protocol that their library does not know."""
+    chosen = {choice.settings["group.protocol"] for choice in plan.choices}
+    if isinstance(world.world, Simulated) and not chosen.issubset(world.world.protocols):
+        raise plan_key.wrong(
+            'groups in virtual time have the protocol of KIP-848: write group.protocol = "consumer" under [settings]'
+        )
+    if isinstance(world.world, RealTime) and chosen != {"classic"}:
+        _refuse_kafka_python(world.world, plan_key)
+
+
+def _refuse_kafka_python(world: RealTime, plan_key: PlanKey) -> None:
+    """Refuse kafka-python among the clients of members that speak KIP-848."""
+    others = [client for client, _ in getattr(world, "other_clients", ())]
+    for key, names, instead in (
+        ("client", [world.client], '"confluent-kafka"'),
+        ("other_clients", others, '["confluent-kafka"]'),
+    ):
+        if "kafka-python" in names:
+            raise (plan_key / key).wrong(
+                f'kafka-python has no group.protocol="consumer" (KIP-848); write {key} = {instead}, or leave this '
+                "protocol out"
+            )
