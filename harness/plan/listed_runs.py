@@ -82,7 +82,7 @@ def listed(
                 raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
             raise (here / "at_ms").wrong(
-                f"is after the end of the writes; raise duration_ms from {workload.duration_ms}"
+                f"{write.due_us / 1000:g} is after the end of the writes; raise duration_ms from {workload.duration_ms}"
             )
     in_order = tuple(sorted(writes, key=lambda write: write.due_us))
     return msgspec.structs.replace(workload, name=LISTED, writes=in_order)

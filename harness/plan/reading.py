@@ -171,7 +171,11 @@ def _families(table: Table, plan_key: PlanKey) -> tuple[str, ...]:
     plan_key = plan_key / "families"
     seen: set[frozenset[str]] = set()
     for name in names:
-        parts = families_in(str(name), plan_key)
+        if not isinstance(name, str):
+            raise plan_key.wrong(
+                f'{shown(name)} is not the name of a family; write, for example, "kill" or "kill+pause"'
+            )
+        parts = families_in(name, plan_key)
         if len(set(parts)) < len(parts) or frozenset(parts) in seen:
             raise plan_key.wrong(f'"{name}" names the same faults twice; leave one out')
         seen.add(frozenset(parts))
@@ -237,7 +241,7 @@ def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPl
         raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
     if not all(map(TOPIC.fullmatch, topics_of(workload))) or workload.topic in {".", ".."}:
         raise (plan_key / "workload").wrong(
-            f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-"'
+            f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-", at most 249'
         )
     if (partitions := workload.topics * workload.partitions) > BOUNDS["partitions"].most:
         raise (plan_key / "workload" / "topics").wrong(

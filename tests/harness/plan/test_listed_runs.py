@@ -133,7 +133,7 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
             "at_ms = 100\npartition = 1\n",
             "writes[1].partition: partition 1 does not exist; the workload has only partition 0",
         ),
-        ("at_ms = 100\n", "at_ms = 4_000\n", "writes[1].at_ms: is after the end of the writes"),
+        ("at_ms = 100\n", "at_ms = 4_000\n", "writes[1].at_ms: 4000 is after the end of the writes"),
         ('["kill"]', '["kill", "pause"]', "families: a [[schedule]] has one family"),
         ("producers = 1", "keys = 1", "workload.keys: the plan lists its writes ([[writes]]); leave this key out"),
         ("producers = 1", 'name = "listed"', "workload.name: "),
