@@ -36,6 +36,9 @@ READ_WIDTH: Final = 80
 #: Columns before the lines below the first of a block.
 BLOCK_INDENT: Final = 4
 
+#: Between two assignments; another comma is part of a value: cleanup.policy=compact,delete.
+_BETWEEN: Final = re.compile(r",(?=[^,]*=)")
+
 _NOT_ASCII: Final = re.compile("[^\x00-\x7f]+")
 
 #: The directory of campaigns whose directory is not named.
@@ -169,7 +172,7 @@ def assigned(settings: Sequence[str], option: str = "--settings") -> dict[str, o
         PlanError: there is no value, or a number has more than 64 bits.
     """
     values: dict[str, object] = {}
-    for assignment in (part for text in settings for part in text.split(",")):
+    for assignment in (part for text in settings for part in _BETWEEN.split(text)):
         name, separator, value = assignment.partition("=")
         if not separator:
             raise PlanError(f'{option} {assignment}: write NAME=VALUE, for example "acks=1"')

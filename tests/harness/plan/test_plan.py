@@ -177,6 +177,11 @@ def test_an_override_takes_the_place_of_an_axis() -> None:
     assert [choice.label for choice in plan.choices] == ["acks=1,isr=2,unclean=false"]
 
 
+def test_a_value_on_the_command_line_may_have_a_comma() -> None:
+    given = ["acks=1,cleanup.policy=compact,delete", "retries=3,linger.ms=5"]
+    assert assigned(given) == {"acks": 1, "cleanup.policy": "compact,delete", "retries": 3, "linger.ms": 5}
+
+
 def test_a_single_run_asks_for_the_choice_that_is_open() -> None:
     plan = read_plan(
         PLANS / "default.toml", {"acks": 1, "min.insync.replicas": 1, "unclean.leader.election.enable": False}
