@@ -37,9 +37,28 @@ class LeaderElected(_PartitionFact, frozen=True, kw_only=True, tag="election"):
     leader_epoch: int | None = None
     isr: Brokers | None = None
     elr: Brokers = ()
+    last_known_elr: Brokers = ()
     unclean: bool = False
     partition_epoch: int | None = None
     replicas: Brokers | None = None
+
+
+class ProposalRefused(_PartitionFact, frozen=True, kw_only=True, tag="refused-proposal"):
+    """The controller refused the ISR that ``broker`` proposed, with an ``error`` as Kafka names it.
+
+    The epochs are the partition's then. ``old_epoch`` is the one that was proposed, where that is the reason: a leader
+    epoch (FENCED_LEADER_EPOCH) or a partition epoch (INVALID_UPDATE_VERSION). Of ``ineligible`` members an ``earlier``
+    one was proposed as another incarnation than the one that is registered.
+    """
+
+    broker: int
+    error: str
+    isr: Brokers
+    leader_epoch: int
+    partition_epoch: int
+    old_epoch: int | None = None
+    ineligible: Brokers = ()
+    earlier: Brokers = ()
 
 
 class BrokerRegistered(_Fact, frozen=True, kw_only=True, tag="registered"):
@@ -86,6 +105,7 @@ class IsrChanged(_PartitionFact, frozen=True, kw_only=True, tag="isr"):
     partition_epoch: int | None = None
     leader: int | None = None
     elr: Brokers = ()
+    last_known_elr: Brokers = ()
     replicas: Brokers | None = None
 
 
@@ -203,6 +223,7 @@ class JvmPaused(_Fact, frozen=True, kw_only=True, tag="jvm-pause"):
 
 Fact = (
     LeaderElected
+    | ProposalRefused
     | BrokerRegistered
     | BrokerFenced
     | ControllerActivated

@@ -1,10 +1,13 @@
 """Adds free runs of Apache Kafka to the archive of `results/reference/conform/`, without what `conform` does not hold.
 
-python -m scripts.free_runs RUN...
+python -m scripts.free_runs [RUN...]
+
+Then it writes beside the archive which of all runs each planted bug of the controller breaks. This takes minutes.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tarfile
 import tempfile
@@ -13,11 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.conform import is_held
+from harness.conform import held_run, is_held
 from harness.records.cluster_file import read_observations, write_observations
 from harness.records.run_record import Ended, read_record, write_record
+from harness.reference.core.controller import Controller
+from harness.reference.core.planted import WRONG
 
 ARCHIVE: Final = Path(__file__).parents[1] / "results" / "reference" / "conform" / "free-runs.tar.xz"
+#: By planted bug of the controller, the names of the runs that do not fit with it.
+BROKEN: Final = ARCHIVE.with_name("broken-free-runs.toml")
 
 
 @contextmanager
@@ -51,6 +58,13 @@ def add(runs: Sequence[Path]) -> None:
                 archive.add(run, run.name, filter=_anonymous)
 
 
+def broken() -> dict[str, list[str]]:
+    """Hold all runs in the archive with each planted bug of the controller: those that do not fit."""
+    bugs = [bug for bug, part in WRONG if part is Controller]
+    with kept_runs() as runs:
+        return {bug: [run.name for run in runs if not all(held.fits for held in held_run(run, bug))] for bug in bugs}
+
+
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
@@ -59,3 +73,5 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 if __name__ == "__main__":
     add([Path(word) for word in sys.argv[1:]])
+    lists = [f"{bug} = {json.dumps(names, indent=1)}\n" for bug, names in broken().items()]
+    BROKEN.write_text("".join(lists), encoding="utf-8")

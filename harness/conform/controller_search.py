@@ -11,14 +11,34 @@ from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from harness.conform.controller_steps import OBSERVED, administered, beat, begin_again, fence, propose, state_of
+from harness.conform.controller_steps import (
+    OBSERVED,
+    administered,
+    beat,
+    begin_again,
+    fence,
+    propose,
+    propose_refused,
+    register,
+    state_of,
+)
 from harness.conform.shown import in_words
-from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected
+from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected, ProposalRefused
 from harness.reference.core import messages as m
 from harness.reference.core.controller import UNCLEAN, Controller
 from harness.reference.core.planted import with_bug
-from harness.reference.core.types import NO_NODE, NONE, BrokerState, Image, NodeId, PartitionState, TopicState
+from harness.reference.core.types import (
+    NO_NODE,
+    NONE,
+    BrokerState,
+    ErrorCode,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicState,
+)
 from harness.worlds.reference_settings import broker_config, topic_config
 from workloads import Settings
 
@@ -31,6 +51,8 @@ TOLD_US: Final = 5_000_000
 
 PartitionChange = LeaderElected | IsrChanged
 BrokerLife = BrokerFenced | BrokerRegistered
+#: A fact that a controller logs between its changes of a partition.
+Between = BrokerLife | ProposalRefused
 FactT = TypeVar("FactT", bound=Fact)
 
 
@@ -65,25 +87,27 @@ class Order(NamedTuple):
 
 
 class ControllerSearch:
-    """The search for an order of one log partition's ``changes`` and the brokers' ``lives`` that the core makes.
+    """The search for an order of one log partition's ``changes``, and what was logged ``between``, that the core makes.
 
-    What follows from lives after ``known_until_us`` may be missing, because the log ends there.
+    What follows from it after ``known_until_us`` may be missing, because the log ends there.
     """
 
     def __init__(
         self,
         changes: Sequence[LoggedFact[PartitionChange]],
-        lives: Sequence[LoggedFact[BrokerLife]],
+        between: Sequence[LoggedFact[Between]],
         settings: Settings,
         known_until_us: int,
     ) -> None:
         self._changes = changes
-        self._events = lives
-        self._events_held = sum(said.time_us <= known_until_us for said in lives)
+        self._events = between
+        self._events_held = sum(said.time_us <= known_until_us for said in between)
         self._broker = broker_config(settings)
         self._topic = topic_config(settings)
         self._furthest = 0
         self._core: list[str] = []
+        self._furthest_event = 0
+        self._answers: list[str] = []
 
     def depth_first(self) -> Order:
         """Find an order, or what does not fit."""
@@ -102,13 +126,19 @@ class ControllerSearch:
                 return Order(misfit=(f"no order was found in {NODES_MAX} steps", *self._neighbours()))
             if node.changes > self._furthest:
                 self._furthest, self._core = node.changes, []
+            if node.events > self._furthest_event:
+                self._furthest_event, self._answers = node.events, []
             stack += reversed(list(self._next(node)))
-        return Order(misfit=(*self._neighbours(), *dict.fromkeys(self._core)))
+        return Order(misfit=(*self._neighbours(), *dict.fromkeys([*self._core, *self._answers])))
 
     def _beginning(self) -> _Node:
         first = self._changes[0]
         before = [said for said in self._events if said.time_us <= first.time_us]
-        alive = {said.fact.broker: isinstance(said.fact, BrokerRegistered) for said in before}
+        alive = {
+            said.fact.broker: isinstance(said.fact, BrokerRegistered)
+            for said in before
+            if not isinstance(said.fact, ProposalRefused)
+        }
         fact = first.fact
         isr, replicas = fact.isr or (), fact.replicas or fact.isr or ()
         nodes = sorted({*replicas, *(said.fact.broker for said in self._events)})
@@ -119,17 +149,19 @@ class ControllerSearch:
             leader=NodeId(NONE if fact.leader is None else fact.leader),
             leader_epoch=fact.leader_epoch or 0,
             partition_epoch=fact.partition_epoch or 0,
+            elr=tuple(map(NodeId, fact.elr)),
+            last_known_leader=NodeId(*fact.last_known_elr) if fact.last_known_elr else NO_NODE,
         )
         return _Node(Image(1, brokers, {OBSERVED.topic: TopicState(self._topic, (state,))}), 1, len(before))
 
     def _next(self, node: _Node) -> Iterator[_Node]:
         """The nodes that may follow, the more likely ones first."""
         if node.changes == len(self._changes):
-            yield from self._lives(node, self._events[node.events])
+            yield from self._happened(node, self._events[node.events])
             return
         change = self._changes[node.changes]
         event = self._events[node.events] if node.events < len(self._events) else None
-        of_event = [] if event is None or event.time_us > change.time_us + SLACK_US else [*self._lives(node, event)]
+        of_event = [] if event is None or event.time_us > change.time_us + SLACK_US else [*self._happened(node, event)]
         first = event is not None and event.time_us <= change.time_us
         if first:
             yield from of_event
@@ -151,14 +183,43 @@ class ControllerSearch:
         elif node.changes == self._furthest:
             self._core.append(f"the core would show {_in_words(_told(state))}, and not {_in_words(expected)}")
 
-    def _lives(self, node: _Node, event: LoggedFact[BrokerLife]) -> Iterator[_Node]:
-        """The controller fences a broker, or takes it back: what it logged."""
+    def _happened(self, node: _Node, event: LoggedFact[Between]) -> Iterator[_Node]:
+        """The controller fences a broker, takes it back, or refuses its proposal, as it logged."""
         after = node._replace(events=node.events + 1)
+        if isinstance(event.fact, ProposalRefused):
+            yield from self._refused(after, event.fact)
+            return
         for image in self._lived(node.image, event.fact):
             if state_of(image) == state_of(node.image):
                 yield after._replace(image=image)
             else:
                 yield from self._fitting(after, image)
+
+    def _refused(self, node: _Node, fact: ProposalRefused) -> Iterator[_Node]:
+        """The controller refuses a proposal for the same reason, and the partition stays as it is.
+
+        Only Kafka's partition does so after the refusal of an ineligible member: see the replication rules.
+        """
+        state = state_of(node.image)
+        if (state.leader_epoch, state.partition_epoch) != (fact.leader_epoch, fact.partition_epoch):
+            return
+        controller = self._controller(node.image)
+        error = propose_refused(controller, fact, fact.isr)
+        ineligible = error == ErrorCode.INELIGIBLE_REPLICA
+        after = state_of(controller.image)
+        ended = ineligible and after == replace(state, partition_epoch=state.partition_epoch + 1)
+        same = set(fact.ineligible) == (self._ineligible(node.image, fact) if ineligible else set())
+        if error.name == fact.error and same and (ended or after == state):
+            yield node._replace(deviations=node.deviations + ended)
+        else:
+            self._answers.append(f"does not fit: {self._events[node.events - 1]}")
+            self._answers.append(f"the core answers {error.name} then, and would show {_in_words(_told(after))}")
+
+    def _ineligible(self, image: Image, fact: ProposalRefused) -> set[int]:
+        """The members of the ISR that was proposed which the controller refuses beside the leader alone."""
+        pairs = {member: {member, fact.broker} for member in fact.isr}
+        errors = {member: propose_refused(self._controller(image), fact, pair) for member, pair in pairs.items()}
+        return {member for member, error in errors.items() if error == ErrorCode.INELIGIBLE_REPLICA}
 
     def _lived(self, image: Image, fact: BrokerLife) -> Iterator[Image]:
         broker = NodeId(fact.broker)
@@ -193,6 +254,11 @@ class ControllerSearch:
             for broker, registered in image.brokers.items()
             if not registered.fenced and not registered.leaving
         ]
+        acts += [
+            partial(register, broker=broker, clean=False)
+            for broker, registered in image.brokers.items()
+            if self._broker.eligible_leader_replicas and (registered.fenced or registered.leaving)
+        ]
         for act in acts:
             yield from self._fitting(node, self._after(image, act))
         if self._deviates(change, state):
@@ -212,9 +278,13 @@ class ControllerSearch:
             for said in self._events
         )
 
-    def _after(self, image: Image, act: Callable[[Controller], object]) -> Image:
+    def _controller(self, image: Image) -> Controller:
         controller = with_bug(Controller, self._broker.planted_bug)(self._broker, image, observe=False)
         controller.start(0)
+        return controller
+
+    def _after(self, image: Image, act: Callable[[Controller], object]) -> Image:
+        controller = self._controller(image)
         act(controller)
         return controller.image
 
@@ -241,6 +311,7 @@ def _told(state: PartitionState) -> dict[str, object]:
         "partition epoch": state.partition_epoch,
         "ISR": sorted(state.isr),
         "ELR": sorted(state.elr),
+        "last known leader": state.last_known_leader,
         "replicas": list(state.replicas),
     }
 
@@ -253,6 +324,7 @@ def _shown(fact: PartitionChange, before: PartitionState) -> dict[str, object]:
         "partition epoch": fact.partition_epoch,
         "ISR": sorted(before.isr if fact.isr is None else fact.isr),
         "ELR": sorted(fact.elr),
+        "last known leader": NONE if not fact.last_known_elr else fact.last_known_elr[0],
         "replicas": list(fact.replicas or before.replicas),
     }
 

@@ -7,9 +7,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from harness.observations import ProposalRefused
 from harness.reference.core import messages as m
 from harness.reference.core.controller import SESSIONS, Controller
-from harness.reference.core.types import NONE, Image, NodeId, PartitionState, TopicPartition
+from harness.reference.core.effects import Deliver
+from harness.reference.core.types import NONE, ErrorCode, Image, NodeId, PartitionState, TopicPartition
 
 #: The log partition.
 OBSERVED: Final = TopicPartition("observed", 0)
@@ -27,11 +29,16 @@ def beat(controller: Controller, broker: NodeId, *, leaving: bool = False, now_u
     controller.on_message(now_us, broker, message)
 
 
-def begin_again(controller: Controller, broker: NodeId, *, clean: bool) -> None:
-    """A new incarnation registers and is taken back."""
+def register(controller: Controller, broker: NodeId, *, clean: bool) -> None:
+    """A new incarnation registers: after a ``clean`` stop it names the broker epoch of the one before."""
     before = controller.image.brokers[broker].broker_epoch if clean else NONE
     again = m.RegisterBroker(broker, controller.image.version, previous_broker_epoch=before)
     controller.on_message(0, broker, again)
+
+
+def begin_again(controller: Controller, broker: NodeId, *, clean: bool) -> None:
+    """A new incarnation registers and is taken back."""
+    register(controller, broker, clean=clean)
     beat(controller, broker)
 
 
@@ -43,6 +50,28 @@ def propose(controller: Controller, isr: Iterable[int]) -> None:
     own = brokers[state.leader].broker_epoch
     proposal = m.AlterPartition(0, state.leader, own, OBSERVED, state.leader_epoch, state.partition_epoch, members)
     controller.on_message(0, state.leader, proposal)
+
+
+def propose_refused(controller: Controller, refused: ProposalRefused, isr: Iterable[int]) -> ErrorCode:
+    """The broker that was ``refused`` proposes this ISR, under the same epochs: the controller's answer."""
+    state = state_of(controller.image)
+    brokers = controller.image.brokers
+    members = tuple(
+        m.IsrMember(NodeId(node), brokers[NodeId(node)].broker_epoch - (node in refused.earlier))
+        for node in sorted(isr)
+    )
+    leader_epoch, partition_epoch = state.leader_epoch, state.partition_epoch
+    if refused.error == ErrorCode.FENCED_LEADER_EPOCH.name:
+        leader_epoch = refused.old_epoch or 0
+    elif refused.error == ErrorCode.INVALID_UPDATE_VERSION.name:
+        partition_epoch = refused.old_epoch or 0
+    broker = NodeId(refused.broker)
+    proposal = m.AlterPartition(
+        0, broker, brokers[broker].broker_epoch, OBSERVED, leader_epoch, partition_epoch, members
+    )
+    effects = controller.on_message(0, broker, proposal)
+    answers = [effect.message for effect in effects if isinstance(effect, Deliver)]
+    return next(answer.error for answer in answers if isinstance(answer, m.AlterPartitionResponse))
 
 
 def administered(image: Image, replicas: Iterable[int]) -> Image:

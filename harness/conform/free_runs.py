@@ -1,10 +1,11 @@
 """A free run of Kafka held against the core's controller: what Kafka logged must be steps that the controller makes.
 
 Observed, in ``cluster.jsonl`` of a run: whom the controller fenced and took back; each change of a log partition, with
-leader, leader epoch, ISR, ELR and partition epoch; of brokers, when they began to lead or to follow, the ISR that a
-leader counts with, and where a follower truncated.
+leader, leader epoch, ISR, ELR, last known leader and partition epoch; each proposal that was refused, and why (since
+4.0); of brokers, when they began to lead or to follow, the ISR that a leader counts with, and where a follower
+truncated.
 
-Not observed: heartbeats, refused proposals, planned moves, that a broker asks to stop in order, and which of two things
+Not observed: heartbeats, registrations, planned moves, that a broker asks to stop in order, and which of two things
 that were logged at about the same time came first. :mod:`harness.conform.controller_search` tries these, with the
 core's own controller.
 
@@ -19,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 
-from harness.conform.controller_search import SLACK_US, BrokerLife, ControllerSearch, LoggedFact, PartitionChange
+from harness.conform.controller_search import SLACK_US, Between, ControllerSearch, LoggedFact, PartitionChange
 from harness.errors import PlanError
-from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, Truncated
+from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, ProposalRefused, Truncated
 from harness.plan import Kafka
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import read_record
@@ -34,13 +35,15 @@ _Role = BecameLeader | BecameFollower | IsrChanged | Truncated
 class FreeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one log partition of a run.
 
-    ``changes`` of it by the controller and ``roles`` of brokers were observed, ``deviations`` of the changes are known
-    ones. ``misfit`` is empty, or the first that does not fit, with its neighbours and what the core would show.
+    ``changes`` of it and ``refusals`` by the controller, and ``roles`` of brokers, were observed; ``deviations`` of the
+    controller are known ones. ``misfit`` is empty, or the first that does not fit, with its neighbours and what the
+    core would show.
     """
 
     partition: str
     changes: int
     roles: int
+    refusals: int = 0
     deviations: int = 0
     misfit: tuple[str, ...] = ()
 
@@ -74,7 +77,7 @@ def held_run(run: Path, bug: str = "none") -> list[FreeRun]:
 
 def is_held(line: Observation) -> bool:
     """True if this is held: a fact of a workload's log partition, or of the controller that fences a broker or not."""
-    return not (line.partition or "").startswith("__") and isinstance(line.fact, _Role | PartitionChange | BrokerLife)
+    return not (line.partition or "").startswith("__") and isinstance(line.fact, _Role | PartitionChange | Between)
 
 
 def held_observations(seen: Sequence[Observation], settings: Settings) -> list[FreeRun]:
@@ -96,17 +99,18 @@ def _held_partition(partition: str, seen: Sequence[Observation], settings: Setti
         for line in seen
         if line.node < CONTROLLER and isinstance(line.fact, _Role) and line.fact.partition == partition
     ]
-    lives = [
+    between = [
         LoggedFact(line.time_us, line.node, line.fact)
         for line in seen
-        if line.node >= CONTROLLER and isinstance(line.fact, BrokerLife)
+        if line.node >= CONTROLLER and isinstance(line.fact, Between) and line.partition in {None, partition}
     ]
     end_us = max(line.time_us for line in seen)
-    order = ControllerSearch(changes, lives, settings, end_us - SLACK_US).depth_first()
+    order = ControllerSearch(changes, between, settings, end_us - SLACK_US).depth_first()
     return FreeRun(
         partition=partition,
         changes=len(changes),
         roles=len(roles),
+        refusals=sum(isinstance(said.fact, ProposalRefused) for said in between),
         deviations=order.deviations,
         misfit=order.misfit or _role_misfit(roles, changes),
     )

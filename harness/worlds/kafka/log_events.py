@@ -17,6 +17,7 @@ from harness.observations import (
     IsrChanged,
     LeaderElected,
     Observation,
+    ProposalRefused,
     ReplicaRecovered,
     Truncated,
 )
@@ -93,6 +94,8 @@ class _LastLogged(msgspec.Struct):
     leader_epoch: int | None = None
     end_offset: int | None = None
     isr: Brokers | None = None
+    elr: Brokers = ()
+    last_known_elr: Brokers = ()
     role_epoch: int | None = None  # of the leader epoch in which it took its role
 
 
@@ -122,6 +125,10 @@ def completed(events: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, F
 def _remember(fact: Fact, last: _LastLogged) -> None:
     if isinstance(fact, BecameLeader | BecameFollower | ReplicaRecovered):
         last.role_epoch = getattr(fact, "leader_epoch", None)
+    if isinstance(fact, LeaderElected | IsrChanged):
+        last.elr, last.last_known_elr = fact.elr, fact.last_known_elr
+    if isinstance(fact, ProposalRefused):
+        return
     for name in ("leader", "leader_epoch", "end_offset", "isr"):
         if (value := getattr(fact, name, None)) is not None:
             setattr(last, name, value)
@@ -154,7 +161,8 @@ def _whole(event: Fact | PartitionChanged | PartitionDescribed | RoleTaken, last
 def _decision(change: PartitionChanged, last: _LastLogged) -> Fact:
     """A controller's decision: an election where it begins an epoch, else a change of the in-sync replicas."""
     elects = change.leader is not None or change.leader_epoch is not None
-    named = {name: value for name, value in change._asdict().items() if value is not None}
+    listed = {"elr": last.elr, "last_known_elr": last.last_known_elr}
+    named = listed | {name: value for name, value in change._asdict().items() if value is not None}
     unclean = named.pop("unclean")
     fact = LeaderElected(unclean=unclean, **named) if elects else IsrChanged(**named)
     return _filled(fact, last, "leader", "leader_epoch", "isr")

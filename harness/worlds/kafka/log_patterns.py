@@ -37,6 +37,7 @@ class PartitionChanged(NamedTuple):
     partition_epoch: int | None = None
     isr: observations.Brokers | None = None
     elr: observations.Brokers | None = None
+    last_known_elr: observations.Brokers | None = None
     replicas: observations.Brokers | None = None
     unclean: bool = False
 
@@ -51,6 +52,7 @@ class PartitionDescribed(NamedTuple):
     isr: observations.Brokers
     replicas: observations.Brokers
     elr: observations.Brokers = ()
+    last_known_elr: observations.Brokers = ()
 
 
 class RoleTaken(NamedTuple):
@@ -96,8 +98,10 @@ def understand(line: Line) -> LogEvent | None:
 
 
 def _brokers(listed: str) -> observations.Brokers:
-    """Broker numbers between commas; leaders before 2.4 name replicas with all that they know of them."""
-    return tuple(int(part) for part in re.findall(r"[Rr]eplicaId(?:: |=)(\d+)", listed) or re.findall(r"\d+", listed))
+    """Broker numbers between commas; leaders before 2.4, and proposals, name replicas with more than that."""
+    return tuple(
+        int(part) for part in re.findall(r"(?:[Rr]eplica|broker)Id(?:: |=)(\d+)", listed) or re.findall(r"\d+", listed)
+    )
 
 
 def _name(partition: str) -> str:
@@ -128,14 +132,25 @@ _JAVA: Final = {
     "partitionEpoch": "partition_epoch",
     "isr": "isr",
     "elr": "elr",
+    "lastKnownElr": "last_known_elr",
     "replicas": "replicas",
+}
+#: The errors of a refused proposal by its reason as Kafka's controller logs it.
+_ERRORS: Final = {
+    "leader epoch": "FENCED_LEADER_EPOCH",
+    "leader": "INVALID_REQUEST",
+    "partition epoch": "INVALID_UPDATE_VERSION",
+    "ineligible": "INELIGIBLE_REPLICA",
 }
 #: Readers of the text of named groups; all other groups are numbers.
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     "partition": _name,
-    **dict.fromkeys(("isr", "elr", "replicas"), _brokers),
+    **dict.fromkeys(("isr", "elr", "lastKnownElr", "replicas"), _brokers),
     **dict.fromkeys(("state", "changes", "role", "version"), str),
     **dict.fromkeys(("unclean", "appended"), bool),
+    "error": lambda reason: _ERRORS[reason],
+    "ineligible": lambda listed: tuple(map(int, re.findall(r"(\d+) \(", listed))),
+    "earlier": lambda listed: tuple(map(int, re.findall(r"(\d+) \(broker epoch", listed))),
 }
 #: "foo-0", and how brokers before 1.0 write it at times.
 _PLAIN: Final = r"[A-Za-z0-9._-]+-\d+"
@@ -145,6 +160,14 @@ _PARTITION: Final = rf"(?P<partition>{_PLAIN})"
 _EITHER: Final = rf"(?P<partition>{_BRACKETED}|{_PLAIN})"
 _CONTROLLER: Final = "org.apache.kafka.controller"
 _BEGINS: Final = r"(?:with .*)?starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<end_offset>\d+) with"
+_REFUSED: Final = (
+    rf"Rejecting AlterPartition request from node (?P<broker>\d+) for {_PARTITION} because "
+    r"(?:the current|it specified) (?P<error>leader epoch|partition epoch|leader|ineligible)"
+    r"(?: is \d+, not (?P<old_epoch>\d+)| is \d+"
+    r"| replicas (?=\[(?P<earlier>[^\]]*)\])\[(?P<ineligible>[^\]]*)\] in the new ISR)\. Proposed ISR was "
+    r"\[(?P<isr>[^\]]*)\] and .* partitionEpoch is (?P<partition_epoch>\d+)\. Current leaderEpoch is "
+    r"(?P<leader_epoch>\d+)"
+)
 _LISTED: Final = r"\[[^\]]*\]|[\d,]*"
 #: The controller's word as ZooKeeper's brokers log it; the version of the record is the partition epoch.
 _STATE: Final = (
@@ -236,6 +259,7 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
         (rf"(?:for new partition|Created partition) {_PARTITION} with (?P<state>.*)", _created),
         (rf"(?P<unclean>UNCLEAN )?partition change for {_PARTITION} with topic ID \S+: (?P<changes>.*)", _changed),
         (r"Fencing broker (?P<broker>\d+) ", observations.BrokerFenced),
+        (_REFUSED, observations.ProposalRefused),
     ),
     f"{_CONTROLLER}.QuorumController": (
         (r"Becoming the active controller at epoch (?P<epoch>\d+)", observations.ControllerActivated),

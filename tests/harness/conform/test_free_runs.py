@@ -5,6 +5,7 @@ The log is of a run on Kafka 4.3.1 under kill and partition (seed 26146003503291
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +24,15 @@ from harness.observations import (
     IsrChanged,
     LeaderElected,
     Observation,
+    ProposalRefused,
     Truncated,
     from_lines,
 )
 from harness.plan import Kafka, Namespaces, RunSpec, Simulated
 from harness.records.cluster_file import write_observations
 from harness.records.run_record import Ended, write_record
+from harness.reference.core import controller, election
+from harness.reference.core.types import PartitionState
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads import Settings, WorkloadPlan
@@ -152,6 +156,46 @@ def test_a_wrong_rule_of_the_controller_does_not_fit() -> None:
     assert not held(log(), Settings(min_insync_replicas=2, planted_bug="keep-fenced-in-isr"))[NAME].fits
 
 
+def settled(leader_epoch: Callable[[bool], int], partition_epoch: Callable[[bool], int]) -> Callable[..., Any]:
+    """A wrong :func:`controller.settle`: by how much a change raises the epochs, by whether another broker leads."""
+
+    def settle(before: PartitionState, after: PartitionState) -> PartitionState:
+        moved = after.leader != before.leader
+        epochs = {
+            "leader_epoch": before.leader_epoch + leader_epoch(moved),
+            "partition_epoch": before.partition_epoch + partition_epoch(moved),
+        }
+        return before if after == before else msgspec.structs.replace(after, **epochs)
+
+    return settle
+
+
+def elected_last(state: PartitionState, *others: Any) -> PartitionState:
+    """The last in the order of preference is elected."""
+    wrong = election.elect(msgspec.structs.replace(state, replicas=state.replicas[::-1]), *others)
+    return msgspec.structs.replace(wrong, replicas=state.replicas)
+
+
+#: Wrong rules that no planted bug has, each with the function that it takes the place of.
+WRONG_RULES: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
+    "an election keeps the leader epoch": (controller, "settle", settled(lambda _: 0, lambda _: 1)),
+    "every change raises the leader epoch": (controller, "settle", settled(lambda _: 1, lambda _: 1)),
+    "an election keeps the partition epoch": (controller, "settle", settled(int, lambda moved: 1 - moved)),
+    "the last member leaves the ISR": (controller, "without", controller.leave),
+    "the last replica is elected": (election.ByIsr, "elect", lambda self, *of: elected_last(*of, self._active)),
+    "a leader stays though it is fenced": (controller.Controller, "_active", lambda *_: True),
+    "no member is added to the ISR": (controller.Controller, "_eligible", lambda *_: False),
+}
+
+
+@pytest.mark.parametrize(("part", "name", "wrong"), WRONG_RULES.values(), ids=WRONG_RULES)
+def test_a_rule_that_is_changed_by_hand_does_not_fit(
+    part: object, name: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, name, wrong)
+    assert not all(free_run.fits for free_run in held(log()).values())
+
+
 def said(time_ms: int, fact: Any, node: int = CONTROLLER) -> Observation:
     return Observation(time_us=time_ms * 1_000, node=node, fact=fact)
 
@@ -167,6 +211,107 @@ def isr(partition_epoch: int, *members: int, replicas: tuple[int, ...] | None = 
     return IsrChanged(
         partition="t-0", isr=members, leader_epoch=0, partition_epoch=partition_epoch, leader=0, replicas=replicas
     )
+
+
+def refused(error: str, *members: int, broker: int = 0, **reason: Any) -> ProposalRefused:
+    epochs = {"leader_epoch": 0, "partition_epoch": 1} | reason
+    return ProposalRefused(partition="t-0", broker=broker, error=error, isr=members, **epochs)
+
+
+#: After broker 2 was fenced, each with whether the core's controller refuses it so.
+REFUSALS: Final = {
+    "an old partition epoch": (refused("INVALID_UPDATE_VERSION", 0, 1, old_epoch=0), True),
+    "no old partition epoch": (refused("INVALID_UPDATE_VERSION", 0, 1, old_epoch=1), False),
+    "another broker than the leader": (refused("INVALID_REQUEST", 0, 1, broker=1), True),
+    "the leader": (refused("INVALID_REQUEST", 0, 1), False),
+    "an old leader epoch": (refused("FENCED_LEADER_EPOCH", 0, 1, old_epoch=-1), True),
+    "no old leader epoch": (refused("FENCED_LEADER_EPOCH", 0, 1, old_epoch=0), False),
+    "a fenced member": (refused("INELIGIBLE_REPLICA", 0, 1, 2, ineligible=(2,)), True),
+    "a member that is not fenced": (refused("INELIGIBLE_REPLICA", 0, 1, 2, ineligible=(1, 2)), False),
+    "another incarnation": (refused("INELIGIBLE_REPLICA", 0, 1, ineligible=(1,), earlier=(1,)), True),
+    "the incarnation that is registered": (refused("INELIGIBLE_REPLICA", 0, 1, ineligible=(1,)), False),
+    "at another partition epoch": (refused("INVALID_UPDATE_VERSION", 0, 1, old_epoch=1, partition_epoch=2), False),
+    "at another leader epoch": (refused("FENCED_LEADER_EPOCH", 0, 1, old_epoch=0, leader_epoch=1), False),
+}
+
+
+@pytest.mark.parametrize(("fact", "fits"), REFUSALS.values(), ids=REFUSALS)
+def test_a_proposal_is_refused_for_the_same_reason_or_does_not_fit(fact: ProposalRefused, fits: bool) -> None:
+    """The partition epoch that an ineligible member raises in the core alone is a known deviation."""
+    gone = [said(9_000, BrokerFenced(broker=2)), said(9_001, isr(1, 0, 1))]
+    back = [said(19_000, BrokerRegistered(broker=2)), said(19_001, isr(2, 0, 1, 2))]
+    of_it = held([*beginning(), *gone, said(14_000, fact), *back])["t-0"]
+    assert (of_it.fits, of_it.refusals) == (fits, 1)
+    assert of_it.deviations == (fits and fact.error == "INELIGIBLE_REPLICA")
+
+
+def test_a_refusal_that_does_not_fit_is_named_with_the_answer_of_the_core() -> None:
+    gone = [said(9_000, BrokerFenced(broker=2)), said(9_001, isr(1, 0, 1))]
+    seen = [*beginning(), *gone, said(14_000, refused("INVALID_REQUEST", 0)), said(20_000, isr(2, 0))]
+    *_, misfit, answer = held(seen)["t-0"].misfit
+    assert misfit.startswith("does not fit: 14.000 s, node 100, refused-proposal: broker 0, error INVALID_REQUEST, ")
+    assert answer.startswith("the core answers NONE then, and would show leader 0, leader epoch 0, partition epoch 2, ")
+
+
+ELR: Final = Settings(min_insync_replicas=2, eligible_leader_replicas=True)
+
+
+def listed(time_ms: int, leader: int, epochs: tuple[int, int], *lists: tuple[int, ...]) -> Observation:
+    """An election, with leader epoch and partition epoch, ISR, ELR and last known leader."""
+    isr, elr, last = lists
+    return said(
+        time_ms,
+        LeaderElected(
+            partition="t-0", leader=leader, leader_epoch=epochs[0], partition_epoch=epochs[1], isr=isr, elr=elr,
+            last_known_elr=last,
+        ),
+    )  # fmt: skip
+
+
+def emptied(*, struck: bool) -> list[Observation]:
+    """All three brokers fall silent, 0 last; 1 is back, 0 is back after an unclean stop."""
+    elr = (0, 1)
+    seen = [
+        *beginning(),
+        said(9_000, BrokerFenced(broker=2)),
+        said(9_001, isr(1, 0, 1)),
+        said(12_000, BrokerFenced(broker=1)),
+        said(12_001, msgspec.structs.replace(isr(2, 0), elr=(1,))),
+        said(15_000, BrokerFenced(broker=0)),
+        listed(15_001, -1, (1, 3), (), elr, (0,)),
+    ]
+    if struck:
+        elr = (1,)
+        seen.append(
+            said(
+                20_000,
+                IsrChanged(
+                    partition="t-0", leader=-1, leader_epoch=1, partition_epoch=4, isr=(), elr=elr, last_known_elr=(0,)
+                ),
+            )
+        )
+    return [
+        *seen,
+        said(25_000, BrokerRegistered(broker=1)),
+        listed(25_001, 1, (2, 4 + struck), (1,), tuple({*elr} - {1}), ()),
+    ]
+
+
+@pytest.mark.parametrize("struck", [False, True])
+def test_lists_of_eligible_replicas_are_held(struck: bool) -> None:
+    seen = emptied(struck=struck)
+    assert held(seen, ELR)["t-0"].fits
+    for index, line in enumerate(seen):
+        if isinstance(line.fact, LeaderElected | IsrChanged) and line.fact.partition_epoch:
+            for other in ({"elr": (2,)}, {"last_known_elr": (2,)}):
+                fact = msgspec.structs.replace(line.fact, **other)
+                assert not held([*seen[:index], said(line.time_us // 1_000, fact), *seen[index + 1 :]], ELR)["t-0"].fits
+
+
+def test_an_unclean_stop_that_strikes_no_broker_off_does_not_fit() -> None:
+    wrong = dataclasses.replace(ELR, planted_bug="eligible-after-unclean-stop")
+    assert held(emptied(struck=False), wrong)["t-0"].fits
+    assert not held(emptied(struck=True), wrong)["t-0"].fits
 
 
 @pytest.mark.parametrize(("later_ms", "fits"), [(400, True), (600, False)])

@@ -15,6 +15,7 @@ from harness.observations import (
     LeaderElected,
     NotEnoughReplicas,
     Observation,
+    ProposalRefused,
     ReplicaRecovered,
     SequenceRefused,
     Truncated,
@@ -62,6 +63,21 @@ LOADED = (
 IN_SYNC = f"{TIME} INFO kafka.cluster.Partition [Partition foo-0 broker=1] ISR updated to 2,1  and version updated to 3"
 
 
+def refused(because: str) -> str:
+    """The line of 4.3.1; 3.9.2 does not say what was proposed."""
+    return (
+        f"{TIME} INFO {CONTROLS} Rejecting AlterPartition request from node 1 for foo-0 because {because}. Proposed "
+        "ISR was [BrokerState(brokerId=1, brokerEpoch=18), BrokerState(brokerId=2, brokerEpoch=26)] and current ISR is "
+        "[1]. Current replica set is [2, 0, 1]. Current partitionEpoch is 6. Current leaderEpoch is 2."
+    )
+
+
+def refusal(error: str, **reason: object) -> ProposalRefused:
+    return ProposalRefused(
+        partition="foo-0", broker=1, error=error, isr=(1, 2), leader_epoch=2, partition_epoch=6, **reason
+    )
+
+
 def change(words: str, unclean: str = "") -> str:
     return f"{TIME} DEBUG {CONTROLS} {unclean}partition change for foo-0 with topic ID x: {words}"
 
@@ -100,6 +116,20 @@ CREATION = PartitionDescribed(
         (
             change("elr: [] -> [1, 2], isr: [1, 2] -> [], leader: 1 -> 0", "UNCLEAN "),
             PartitionChanged("foo-0", elr=(1, 2), isr=(), leader=0, unclean=True),
+        ),
+        (refused("the current leader epoch is 2, not 1"), refusal("FENCED_LEADER_EPOCH", old_epoch=1)),
+        (refused("the current leader is 0"), refusal("INVALID_REQUEST")),
+        (refused("the current partition epoch is 6, not 5"), refusal("INVALID_UPDATE_VERSION", old_epoch=5)),
+        (
+            refused("it specified ineligible replicas [2 (fenced)] in the new ISR"),
+            refusal("INELIGIBLE_REPLICA", ineligible=(2,)),
+        ),
+        (
+            refused(
+                "it specified ineligible replicas [1 (shutting down), 2 (broker epoch mismatch: requested=26 VS "
+                "expected=31)] in the new ISR"
+            ),
+            refusal("INELIGIBLE_REPLICA", ineligible=(1, 2), earlier=(2,)),
         ),
     ],
 )
@@ -222,6 +252,24 @@ def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tm
     assert (shrunk.isr, shrunk.leader) == ((1, 2), 1)
     assert isinstance(elected, LeaderElected)
     assert (elected.leader, elected.unclean, elected.isr) == (2, True, (1, 2))
+
+
+def test_eligible_replicas_are_those_of_the_change_before_if_no_line_says_otherwise(tmp_path: Path) -> None:
+    log = tmp_path / "node-100.log"
+    lines = [
+        CREATED,
+        change("isr: [1, 2, 0] -> [], leader: 1 -> -1, leaderEpoch: 0 -> 1, elr: [] -> [2], lastKnownElr: [] -> [1]"),
+        change("replicas: [1, 2, 0] -> [2, 0, 1], partitionEpoch: 1 -> 2"),
+        change("leader: -1 -> 2, leaderEpoch: 1 -> 2, elr: [2] -> [], lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3"),
+    ]
+    log.write_text("\n".join(lines))
+    facts = [seen.fact for seen in observations_in({100: log}, 0)]
+    assert [(fact.elr, fact.last_known_elr) for fact in facts if isinstance(fact, LeaderElected | IsrChanged)] == [
+        ((), ()),
+        ((2,), (1,)),
+        ((2,), (1,)),
+        ((), ()),
+    ]
 
 
 def test_a_leader_that_logs_a_change_of_its_isr_twice_changed_it_once(tmp_path: Path) -> None:
