@@ -73,7 +73,7 @@ def summarise(cells: Sequence[Cell], planned: int = 0, left_out: int = 0) -> Sum
     outcomes[Outcome.NOT_EXERCISED] += max(0, planned - len(cells))
     head, exit_code = _head(cells, outcomes, left_out)
     losses = losses_of(cells)
-    return Summary(f"{head} {_work(cells)} {_lost(losses)}", exit_code, dict(outcomes), losses)
+    return Summary(f"{head} {_work(cells)} {_lost(losses)}{_skipped(cells)}", exit_code, dict(outcomes), losses)
 
 
 def losses_of(cells: Sequence[Cell]) -> Losses:
@@ -153,6 +153,12 @@ def _work(cells: Sequence[Cell]) -> str:
     runs = sum(cell.runs_judged for cell in cells)
     in_fault = sum(cell.acknowledged_in_fault for cell in cells)
     return f"{counted(runs, 'run')} judged, {in_fault:,} writes acknowledged during faults."
+
+
+def _skipped(cells: Sequence[Cell]) -> str:
+    """The records that consumer groups committed and did not process, where their settings permit that."""
+    skipped = sum(cell.permitted.get("group-skip", 0) for cell in cells)
+    return f" Skipped by consumer groups, as permitted: {skipped:,}." if skipped else ""
 
 
 def _lost(losses: Losses) -> str:

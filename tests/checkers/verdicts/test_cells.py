@@ -27,6 +27,7 @@ from workloads.settings import IDEMPOTENCE, Settings
 A0 = Settings(acks=0)
 A1 = Settings(acks=1)
 SAFE = Settings(min_insync_replicas=2)
+COMMITS_FIRST = Settings(commit_mode="before-processing", min_insync_replicas=2)
 UNCLEAN = Settings(unclean_leader_election_enable=True)
 
 
@@ -666,6 +667,11 @@ def test_cells_of_the_plan_that_had_no_run_are_not_exercised() -> None:
             [run(A0, verdict(lost_write=1_000)), run(SAFE, verdict(lost_write=2, unseen=2))],
             " Lost against a promise: 2; as permitted: 1,000 with acks=0.",
         ),
+        (
+            [run(COMMITS_FIRST, verdict(group_skip=1_058)), run(SAFE, verdict())],
+            "No acknowledged write was lost. Skipped by consumer groups, as permitted: 1,058.",
+        ),
+        ([run(SAFE, verdict(group_skip=1))], "No acknowledged write was lost."),
     ],
 )
 def test_broken_promises_are_told_apart_from_what_nobody_promised(runs: list[VerdictLine], ending: str) -> None:
