@@ -146,7 +146,8 @@ def _hold_runs(terminal: Terminal, runs: Sequence[Path], bug: str) -> int:
         for held in held_run(run, bug):
             every.append(held)
             more = f", {counted(held.deviations, 'known deviation')}" if held.deviations else ""
-            seen = f"{counted(held.changes, 'change')}, {counted(held.roles, 'act')} of brokers"
+            refusals = f", {counted(held.refusals, 'refusal')}" if held.refusals else ""
+            seen = f"{counted(held.changes, 'change')}{refusals}, {counted(held.roles, 'act')} of brokers"
             result = "all fit" if held.fits else "not all fit" if held.compared else "nothing was compared"
             head = f"{held.partition} of {run.name}: {seen}: {result}{more}"
             terminal.answer(held, [head, *(f"  {line}" for line in held.misfit)])

@@ -36,9 +36,9 @@ def register(controller: Controller, broker: NodeId, *, clean: bool) -> None:
     controller.on_message(0, broker, again)
 
 
-def begin_again(controller: Controller, broker: NodeId, *, clean: bool) -> None:
-    """A new incarnation registers and is taken back."""
-    register(controller, broker, clean=clean)
+def begin_again(controller: Controller, broker: NodeId) -> None:
+    """A new incarnation registers after a clean stop, and is taken back."""
+    register(controller, broker, clean=True)
     beat(controller, broker)
 
 

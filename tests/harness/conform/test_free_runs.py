@@ -297,6 +297,12 @@ def emptied(*, struck: bool) -> list[Observation]:
     ]
 
 
+@pytest.mark.parametrize(("later_ms", "fits"), [(900, True), (1_100, False)])
+def test_a_change_that_follows_from_a_fenced_broker_is_logged_soon(later_ms: int, fits: bool) -> None:
+    gone = [said(9_000, BrokerFenced(broker=2)), said(9_000 + later_ms, isr(1, 0, 1))]
+    assert held([*beginning(), *gone])["t-0"].fits is fits
+
+
 @pytest.mark.parametrize("struck", [False, True])
 def test_lists_of_eligible_replicas_are_held(struck: bool) -> None:
     seen = emptied(struck=struck)
