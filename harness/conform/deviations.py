@@ -38,7 +38,10 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     only: dict[str, tuple[str, str]] = {}
     """A fact of these has these two values alone, Kafka's and the core's, in words as they are printed."""
     more: int | None = None
-    """Kafka's number is larger by this for each such step, and by nothing else but what other deviations add to it."""
+    """Kafka's number is larger by this for each such step, and by nothing else but what other deviations add to it.
+
+    A step that names several brokers counts once for each.
+    """
     until: str = ""
     """Kafka's list has more brokers: those that such steps name, until a later one fits this and has them or `all`."""
 
@@ -65,7 +68,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return (not self.stories or story in self.stories) and any(fnmatchcase(fact, pattern) for pattern in self.facts)
 
     def _steps(self, texts: Sequence[str]) -> int:
-        return sum(self._counts(text, texts[index + 1 :]) for index, text in enumerate(texts))
+        fitting = ((text, texts[index + 1 :]) for index, text in enumerate(texts) if fnmatchcase(text, self.since))
+        return sum(self._followed(named, later) for text, later in fitting for named in _one_by_one(text))
 
     def _named(self, texts: Iterable[str]) -> set[str]:
         """The brokers that these steps name, without those that a later step of ``until`` names."""
@@ -80,11 +84,15 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 brokers |= named
         return brokers
 
-    def _counts(self, text: str, later: Sequence[str]) -> bool:
-        followed = any(
-            step == WHOLE or (fnmatchcase(step, self.then) and _brokers(text) <= _brokers(step)) for step in later
+    def _followed(self, named: set[str], later: Sequence[str]) -> bool:
+        return not self.then or any(
+            step == WHOLE or (fnmatchcase(step, self.then) and named <= _brokers(step)) for step in later
         )
-        return fnmatchcase(text, self.since) and (followed or not self.then)
+
+
+def _one_by_one(text: str) -> list[set[str]]:
+    """The brokers that a step names by their numbers, each alone; without any, all that it names at once."""
+    return [{broker} for broker in _brokers(text) if broker.isdigit()] or [_brokers(text)]
 
 
 def _brokers(text: str) -> set[str]:

@@ -126,6 +126,7 @@ class MemoryLog:
     """
 
     lies: bool
+    _before_lies: tuple[int, list[tuple[int, int]]]
     durable_offset: int
     batches: list[RecordBatch]
     producers: Producers
@@ -142,6 +143,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.lies = False
+        self._before_lies = (0, [])
         self.durable_offset = 0
         self._closed = False
         self.batches = []
@@ -255,7 +257,7 @@ class MemoryLog:
         self._high_watermark = offset
 
     def checkpointed_high_watermark(self) -> int:
-        """The last that was remembered; the disk keeps it through a loss of power."""
+        """The last that was remembered; the disk keeps it through a loss of power, unless it lies."""
         return self._high_watermark
 
     # --- what a cleaner does -------------------------------------------------------------------------------------
@@ -292,6 +294,16 @@ class MemoryLog:
 
     # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
 
+    def lie(self) -> None:
+        """From now on the disk only says that it writes: records, the checkpoint and the leader epochs."""
+        if not self.lies:
+            self.lies = True
+            self._before_lies = (self._high_watermark, [*self._epochs])
+
+    def obey(self) -> None:
+        """The disk writes all that it called flushed, and lies no more."""
+        self.lies, self.durable_offset = False, self.flushed_offset
+
     def lose_unflushed(self) -> int:
         """Power loss: drop what is not durable; returns the number of records that are gone.
 
@@ -304,6 +316,10 @@ class MemoryLog:
             self.damage(first)
         elif self.end_offset > self.durable_offset:  # A gap.
             self.truncate_to(self.durable_offset)
+        if self.lies:
+            self._high_watermark, epochs = self._before_lies
+            self._epochs = [(epoch, start) for epoch, start in epochs if start <= self.end_offset]
+            self._last_epoch = self._epochs[-1][0] if self._epochs else NONE
         return lost
 
     def damage(self, position: int) -> None:

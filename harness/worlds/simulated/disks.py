@@ -72,7 +72,8 @@ class Disk:
         if log is None:
             good = [directory for number, directory in enumerate(self._directories) if number not in self._failed]
             log = min(good, key=len)[partition] = self._make_log()
-        log.lies = self.lies
+        if self.lies:
+            log.lie()
         log.recover()
         return log
 
@@ -168,7 +169,7 @@ class Disks:
             return {}
         disk.lies = True
         for log in disk.logs.values():
-            log.lies = True
+            log.lie()
         return {"lies": {str(partition): log.durable_offset for partition, log in disk.logs.items()}}
 
     def obey(self, node: int) -> Evidence:
@@ -179,5 +180,5 @@ class Disks:
         disk.lies = False
         cached = {str(partition): log.flushed_offset - log.durable_offset for partition, log in disk.logs.items()}
         for log in disk.logs.values():
-            log.lies, log.durable_offset = False, log.flushed_offset
+            log.obey()
         return {"cached": cached}

@@ -237,6 +237,8 @@ def test_a_deviation_of_two_steps_counts_once_the_second_of_the_same_broker_was_
     assert explained("wipe 1", "start 1", "write x to 0") == [1]
     assert explained("wipe 1", "try start 0 1", "kill 2", "wipe 2", "start 2") == [2]
     assert explained("wipe 1", "(dead brokers are started, all are in sync)") == [1]
+    assert explained("kill 0 1", "wipe 0 1", "start 0") == [1]
+    assert explained("kill 0 1", "wipe 0 1", "start 0 1") == [2]
 
 
 def test_a_deviation_that_names_two_values_explains_no_others() -> None:

@@ -48,13 +48,32 @@ def test_power_loss_tears_the_first_unflushed_batch_and_the_next_start_drops_it(
 def test_a_disk_that_lies_calls_flushed_what_a_power_loss_takes() -> None:
     log = filled((2, 0))
     log.flush()
-    log.lies = True
+    log.lie()
     log.append(RecordBatch(3, 10, "r", 2, 0))
     log.flush()
     assert (log.flushed_offset, log.durable_offset) == (5, 2)
     assert log.lose_unflushed() == 3
     log.recover()
     assert (log.end_offset, log.flushed_offset) == (2, 2)
+
+
+def test_a_disk_that_lies_keeps_no_checkpoint_and_no_leader_epoch_through_a_power_loss() -> None:
+    """S33 on Kafka 4.3.1; a disk that obeys again has written both."""
+    log = filled((2, 0))
+    log.flush()
+    log.checkpoint_high_watermark(1)
+    log.lie()
+    log.checkpoint_high_watermark(2)
+    log.start_epoch(3, 2)
+    assert (log.checkpointed_high_watermark(), [*log.epochs()]) == (2, [(0, 0), (3, 2)])
+    log.lose_unflushed()
+    assert (log.checkpointed_high_watermark(), [*log.epochs()]) == (1, [(0, 0)])
+    log.append(RecordBatch(1, 10, "r", 2, 2))
+    log.checkpoint_high_watermark(3)
+    log.flush()
+    log.obey()
+    log.lose_unflushed()
+    assert (log.checkpointed_high_watermark(), [*log.epochs()], log.end_offset) == (3, [(0, 0), (2, 2)], 3)
 
 
 class TestBadBatches:
