@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 from harness.stories import steps as s
+from harness.stories.holding import all_hold
 from harness.stories.patience import Patience
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story_world import StoryWorld
@@ -99,7 +100,7 @@ class FaultSteps:
         for node in nodes:
             self._faults.hit_links(step.strikes, [Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
-        if not self._story_world.until(lambda: all(map(self._story_world.holds, wanted)), self._patience.limit_ms):
+        if not self._story_world.until(lambda: all_hold(wanted, self._story_world), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
 
 

@@ -148,6 +148,12 @@ STATES: Final = (
     Form(s.Leads, "BROKER:broker leads", "It leads by the controller's word and by its own"),
     Form(s.SomebodyLeads, "somebody leads", "The leader that the controller names runs and leads"),
     Form(s.NobodyLeads, "nobody leads", "The controller names no leader"),
+    Form(s.LeaderEpochIs, "leader epoch is NUMBER:epoch", "It is that of the controller's last election"),
+    Form(
+        s.ElectionsPrefer,
+        "elections prefer NODES:brokers",
+        "The replicas are listed in this order: the first that may lead is elected. A script begins with 0 1 2",
+    ),
     Form(s.IsFenced, "BROKER:broker is [NOT:expected] fenced", "The controller counts it as dead"),
     Form(s.InIsr, "BROKER:broker is [NOT:expected] in the isr", "It is in the ISR of the controller"),
     Form(s.IsrIs, "isr is NODES:brokers", "The ISR of the controller has these members and no others"),
@@ -199,6 +205,11 @@ STATES: Final = (
     Form(GroupIsEmpty, "group is empty", "The coordinator knows of no member. It knows nothing until it is asked"),
     Form(s.Answered, "RECORD:record is answered", "The client has an answer", {"acknowledged": False}),
     Form(s.Answered, "RECORD:record is acknowledged", "The client has a good answer", {"acknowledged": True}),
+    Form(
+        s.Refused,
+        "RECORD:record is refused [with ERROR:error]",
+        "Each attempt was answered, and none well; the last answer was this error, such as NotEnoughReplicasError",
+    ),
     Form(
         s.AllInSync,
         "all are in sync",

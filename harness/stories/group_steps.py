@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from harness.stories import group_script as g
+from harness.stories.holding import all_hold, holds, instead
 from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.steps import Record, Step
@@ -48,16 +49,16 @@ class GroupSteps:
         """Let it take turns until the states hold."""
         member = self._members.at_rest(step.member)
 
-        def holds() -> bool:
-            if all(map(self._story_world.holds, step.states)):
+        def reached() -> bool:
+            if all_hold(step.states, self._story_world):
                 return True
             if not (member.busy or member.gone):
                 member.take_turn(halfway=False)
             return False
 
         limit_ms = self._patience.limit_ms
-        if not self._story_world.until(holds, limit_ms):
-            wrong = [self._story_world.instead(state) for state in step.states if not self._story_world.holds(state)]
+        if not self._story_world.until(reached, limit_ms):
+            wrong = [instead(state, self._story_world) for state in step.states if not holds(state, self._story_world)]
             raise StepError(f"polled for {limit_ms} ms without effect: {'; '.join(wrong)}")
         return self._after_turn(member)
 

@@ -15,6 +15,7 @@ from harness.stories import steps as s
 from harness.stories.forms import STATES, VERBS
 from harness.stories.grammar import Mismatch, Words, fields_of, written_as
 from harness.stories.group_script import JoinGroup
+from harness.worlds.simulated import ERROR_NAMES
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import DiskFault, Fault, Kill
 from workloads import unknown_name
@@ -29,6 +30,7 @@ APIS: Final = (
 _RESERVED: Final = {"all", "and", "leader", "nothing", "the", *(form.verb for form in STATES)}
 _ENDS: Final = {"controller": CONTROLLER, "clients": CLIENTS}
 _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
+_ERRORS: Final = {name: name for name in sorted(ERROR_NAMES.values())}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
@@ -94,6 +96,7 @@ def _step(text: str, where: Where, names: Names) -> s.Step:
     """The step of one line, after lines that gave these ``names``."""
     line = _Line(text, names)
     tried = line.follow("try")
+    tried_in = _columns(line, text, where) if tried and line.follow("in") else None
     verb = line.next
     if verb not in VERBS:
         complaint = unknown_name("verb", verb, VERBS) if verb else "the step ends where a verb is expected"
@@ -104,8 +107,18 @@ def _step(text: str, where: Where, names: Names) -> s.Step:
         shown = " | ".join(form.shown for form in VERBS[verb])
         states = f"; a STATE is one of: {', '.join(form.shown for form in STATES)}" if "until" in text.split() else ""
         raise where.wrong(f'"{text}": {line.complaint()}; the form is: {shown}{states}') from None
-    step: s.Step = form.makes(line=where.line, text=text, tried=tried, **fields)
+    step: s.Step = form.makes(line=where.line, text=text, tried=tried, tried_in=tried_in, **fields)
     return step
+
+
+def _columns(line: _Line, text: str, where: Where) -> tuple[str, ...]:
+    """The columns up to the next colon."""
+    columns = [line.take()]
+    while line.next and not columns[-1].endswith(":"):
+        columns.append(line.take())
+    if not columns[-1].endswith(":") or columns == [":"]:
+        raise where.wrong(f'"{text}": behind "try in" there are columns and a colon: "try in a0 all/2*: kill 0"')
+    return tuple(filter(None, (*columns[:-1], columns[-1].removesuffix(":"))))
 
 
 class _Line(Words):
@@ -243,6 +256,12 @@ class _Line(Words):
             raise self.mismatch(expected, [*values])
         return values[self.take()]
 
+    def number(self) -> int:
+        """A whole number."""
+        if not self.next.isdecimal():
+            raise self.mismatch("a number")
+        return int(self.take())
+
     def name(self) -> str:
         """Any word as a name."""
         if not self.next:
@@ -264,6 +283,7 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "ACKS": lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"),
     "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),
     "BROKER": _Line.broker,
+    "ERROR": lambda line: line.one_of(_ERRORS, f"an error ({', '.join(_ERRORS)})"),
     "ISOLATION": lambda line: line.one_of(_ISOLATIONS, "committed or uncommitted"),
     "LAST": _Line.last_record,
     "LINK": _Line.one_way,
@@ -277,6 +297,7 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "NODE": lambda line: (line.broker(),),
     "NODES": _Line.brokers,
     "NOT": lambda line: line.one_of({"not": False}, '"not"'),
+    "NUMBER": _Line.number,
     "PRODUCER": lambda line: line.earlier_name("a producer", line.names.producers, "init {}"),
     "RECORD": _Line.record,
     "RECORDS": _Line.records,

@@ -19,6 +19,7 @@ from harness.stories import steps as s
 from harness.stories.fault_steps import OF_FAULTS, FaultSteps
 from harness.stories.group_script import OF_GROUPS
 from harness.stories.group_steps import GroupSteps
+from harness.stories.holding import all_hold, holds, instead
 from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
@@ -61,7 +62,7 @@ def perform_script(
     """
     with opened(world):
         phases = Phases(spec, world, recorder)
-        performer = _Performer(story, spec, world, phases.workload, recorder, pause=pause)
+        performer = _Performer(story.in_column(spec.cell), spec, world, phases.workload, recorder, pause=pause)
         report = phases.perform_phases(performer)
         return Performance(report, performer.trace(report))
 
@@ -226,15 +227,13 @@ class _Performer:
         usual_ms = self._patience.tried_ms if step.tried else self._patience.limit_ms
         limit_ms = usual_ms if step.limit_ms is None else step.limit_ms
         # Of a record that was not sent this raises before time passes: real worlds close where a condition raises.
-        holding = [self._story_world.holds(state) for state in step.states]
-        if not all(holding) and not self._story_world.until(
-            lambda: all(map(self._story_world.holds, step.states)), limit_ms
-        ):
+        holding = [holds(state, self._story_world) for state in step.states]
+        if not all(holding) and not self._story_world.until(lambda: all_hold(step.states, self._story_world), limit_ms):
             parts = zip(step.text.partition(" until ")[2].split(" and "), step.states, strict=True)
             wrong = [
-                f"{part}: no, {self._story_world.instead(state)}"
+                f"{part}: no, {instead(state, self._story_world)}"
                 for part, state in parts
-                if not self._story_world.holds(state)
+                if not holds(state, self._story_world)
             ]
             raise StepError("; ".join([f"waited {limit_ms} ms without effect", *wrong]))
 

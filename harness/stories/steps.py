@@ -50,11 +50,15 @@ Record = str
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a script: where it stands, its text, and whether it may fail (``tried``)."""
+    """One line of a script: where it stands, its text, and whether it may fail (``tried``).
+
+    ``tried_in`` are the columns in which it may; None: in every column.
+    """
 
     line: int
     text: str
     tried: bool = False
+    tried_in: tuple[str, ...] | None = None
 
     strikes: ClassVar[type[Fault] | None] = None
     """The kind of fault that every step of this kind begins, if any."""
@@ -289,6 +293,18 @@ class NobodyLeads(msgspec.Struct, frozen=True):
     """The controller names no leader."""
 
 
+class LeaderEpochIs(msgspec.Struct, frozen=True):
+    """The controller has made this leader epoch."""
+
+    epoch: int
+
+
+class ElectionsPrefer(msgspec.Struct, frozen=True):
+    """The replicas are listed in this order, which is that in which elections prefer them."""
+
+    brokers: tuple[Broker, ...]
+
+
 class IsFenced(msgspec.Struct, frozen=True):
     """The controller counts a broker as dead, or not (``expected``)."""
 
@@ -360,14 +376,25 @@ class Answered(msgspec.Struct, frozen=True):
     acknowledged: bool
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Every attempt to send a record was answered, and none with success; ``error`` names what it was, None: any."""
+
+    record: Record
+    error: str | None = None
+
+
 class AllInSync(msgspec.Struct, frozen=True):
     """Every replica runs, is in the ISR, and has the same log end and high watermark at that end."""
 
 
 #: The states of transactions, and of the coordinator, which groups have, too.
 TransactionState = IsReady | TransactionEnded | Coordinates | Stable
-ReplicationState = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
-State = ReplicationState | TransactionState | GroupState
+#: The states of single records.
+RecordState = Has | Covers | Answered | Refused
+ReplicationState = (
+    Leads | SomebodyLeads | NobodyLeads | LeaderEpochIs | ElectionsPrefer | IsFenced | InIsr | IsrIs | AllInSync
+)
+State = ReplicationState | RecordState | TransactionState | GroupState
 #: The steps of transactions, and of what their readers get: the reference broker has them in virtual time only,
 #: as these states.
 OF_TRANSACTIONS: Final = (

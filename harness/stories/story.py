@@ -205,6 +205,19 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         """Every kind of fault that its steps begin, with the first step that does."""
         return {step.begins: step for step in reversed(self.steps) if step.begins is not None}
 
+    def in_column(self, column: str) -> Story:
+        """The story as it is performed in a column, where a step with ``try in`` may fail only if this is named."""
+        if column not in self.columns:
+            return self
+        steps = [
+            step if step.tried_in is None else msgspec.structs.replace(step, tried=column in self._tried_in(step))
+            for step in self.steps
+        ]
+        return msgspec.structs.replace(self, steps=tuple(steps))
+
+    def _tried_in(self, step: Step) -> tuple[str, ...]:
+        return chosen_columns(step.tried_in or (), self.columns)
+
     def expected(self, column: str) -> Expected:
         """The expectation in the column of that name."""
         return Expected(
@@ -267,6 +280,11 @@ def parse_story(text: str, file: str) -> Story:
     if not steps:
         raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
     columns = _columns_of(steps)
+    for step in steps:
+        try:
+            chosen_columns(step.tried_in or (), columns)
+        except KeyError as error:
+            raise Where(file, step.line).wrong(f'"{step.text}": {error.args[0]}') from error
     try:
         check_overrides(content_read.settings, columns)
     except SettingsError as error:
@@ -290,8 +308,8 @@ def parse_story(text: str, file: str) -> Story:
     )
     if story.grouped and story.transactions:
         raise places.of("steps").wrong("the script has a group and a transaction; write a story for each")
-    for step in sorted(story.needs - {step.text for step in steps}):
-        raise places.of("needs").wrong(f'no step of the script is "{step}"')
+    for needed in sorted(story.needs - {step.text for step in steps}):
+        raise places.of("needs").wrong(f'no step of the script is "{needed}"')
     for record in (*story.lost, *story.acknowledged, *story.skipped):
         if record not in story.records:
             raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))

@@ -12,16 +12,15 @@ from typing import Final
 from harness.errors import PlanError
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.stories import steps as s
-from harness.stories.group_states import GroupIsEmpty, GroupState, HasCommitted, IsAssigned, IsDone
 from harness.stories.members import ScriptMembers
-from harness.stories.trace import StepError, broker_words, leader_words
+from harness.stories.trace import StepError, broker_words
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS
 from nemesis.evidence import Evidence
-from workloads import NOTHING, LogPartition
+from workloads import LogPartition
 
 #: The logs of coordinators.
 TRANSACTIONS_LOG: Final = str(LogPartition(TRANSACTIONS_TOPIC, 0))
@@ -58,8 +57,8 @@ class StoryWorld:
         self.look: Callable[[], ClusterView] = world.target.view
         self.partition = partition
         self._records = records
-        self._transactions = transactions
-        self._members = members
+        self.transactions: Final = transactions
+        self.members: Final = members
         self._log = GROUPS_LOG if grouped else TRANSACTIONS_LOG
         self._replicas: Replicas = world.replicas
         self._leaders: list[int] = []
@@ -236,152 +235,18 @@ class StoryWorld:
         """Force to disk what a broker has written."""
         return self._replicas.flush(node)
 
-    # --- states ------------------------------------------------------------------------------------------------------
+    # --- what states ask ---------------------------------------------------------------------------------------------
 
-    def holds(self, state: s.State) -> bool:
-        """True if ``state`` holds now; one about a role that no broker has does not hold yet.
-
-        Raises:
-            StepError: it speaks of a record that was not sent.
-        """
-        try:
-            if isinstance(state, s.TransactionState):
-                return self._holds_of_transactions(state)
-            if isinstance(state, GroupState):
-                return self._holds_of_groups(state)
-            return self._holds(state)
-        except NoSuchRoleError:
-            return False
-
-    def _holds(self, state: s.ReplicationState) -> bool:
-        match state:
-            case s.Leads(broker):
-                answer = self.leads(self.node(broker))
-            case s.SomebodyLeads():
-                answer = self.leads(self.view.leader)
-            case s.NobodyLeads():
-                answer = self.view.leader is None
-            case s.IsFenced(broker, expected):
-                answer = (self.node(broker) in self._replicas.fenced()) == expected
-            case s.InIsr(broker, expected):
-                answer = (self.node(broker) in self.view.isr) == expected
-            case s.IsrIs(brokers):
-                answer = self._is_isr({self.node(broker) for broker in brokers})
-            case s.Has(broker, record, expected):
-                answer = (self.offset_of(record, self.node(broker)) is not None) == expected
-            case s.Covers(broker, record, expected):
-                node = self.node(broker)
-                answer = self._covers(self.replica(node).known_high_watermark, node, record) == expected
-            case s.Answered(record, acknowledged):
-                sent = self.record(record)
-                answer = sent.acknowledged if acknowledged else sent.answered
-            case s.AllInSync():
-                answer = self.all_in_sync(self.view.replicas)
-        return answer
-
-    def instead(self, state: s.State) -> str:
-        """The facts of the cluster while ``state`` does not hold, in words."""
-        try:
-            if isinstance(state, s.TransactionState):
-                return self._instead_of_transactions(state)
-            if isinstance(state, GroupState):
-                return self._instead_of_groups(state)
-            return self._instead(state)
-        except NoSuchRoleError as error:
-            return str(error)
-
-    def _instead(self, state: s.ReplicationState) -> str:
-        if isinstance(state, s.Leads | s.IsFenced | s.InIsr):
-            self.node(state.broker)
-        match state:
-            case s.Leads() | s.SomebodyLeads() | s.NobodyLeads():
-                return self._leader_in_words()
-            case s.IsFenced():
-                return f"fenced: {broker_words(sorted(self._replicas.fenced()), 'no broker')}"
-            case s.Has(broker, _, _):
-                return f"broker {self.node(broker)} has {self._names_on(self.node(broker))}"
-            case s.Covers(broker, record, _):
-                node = self.node(broker)
-                mark, offset = self.replica(node).known_high_watermark, self.offset_of(record, node)
-                return f"the high watermark is {mark}, and {_placed(record, offset)}"
-            case s.Answered(record, _):
-                return "it has an error for an answer" if self.record(record).answered else "it has no answer"
-            case s.InIsr() | s.IsrIs() | s.AllInSync():
-                ends = ", ".join(f"{replica.node}: {replica.log_end}" for replica in self.replicas() if replica.running)
-                more = f"; log ends {ends}" if isinstance(state, s.AllInSync) else ""
-                return f"isr is {broker_words(self.view.isr, 'no broker')}, and {self._leader_in_words()}{more}"
-
-    def _holds_of_transactions(self, state: s.TransactionState) -> bool:
-        match state:
-            case s.IsReady(producer):
-                return self._transactions.instance(producer).ready
-            case s.TransactionEnded(transaction, how):
-                return self._transactions.transaction(transaction).end is how
-            case s.Coordinates(broker, alone):
-                node = self.node(broker)
-                return self.coordinator == node and (not alone or self._isr_of_coordinator() == (node,))
-            case s.Stable(broker, record, expected):
-                node = self.node(broker)
-                replica = self.replica(node)
-                # Where the end of the log on disk is known to be stable, what is below need not be replicated yet.
-                marks = (replica.last_stable_offset, *((replica.known_high_watermark,) if expected else ()))
-                return all(self._covers(mark, node, record) for mark in marks) == expected
-
-    def _instead_of_transactions(self, state: s.TransactionState) -> str:
-        match state:
-            case s.IsReady(producer):
-                return self._transactions.instance(producer).in_words
-            case s.TransactionEnded(transaction, _):
-                return self._transactions.transaction(transaction).in_words
-            case s.Coordinates(_, alone):
-                isr = f", and the isr of its log is {broker_words(self._isr_of_coordinator())}" if alone else ""
-                return f"{'no broker' if self.coordinator is None else self.coordinator} coordinates{isr}"
-            case s.Stable(broker, record, _):
-                node = self.node(broker)
-                mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
-                return f"the last stable offset is {mark}, and {_placed(record, offset)}"
-
-    def _isr_of_coordinator(self) -> tuple[int, ...]:
+    @property
+    def isr_of_coordinator(self) -> tuple[int, ...]:
+        """The ISR of the coordinator's log, as the controller sees it."""
         log = self.look().internal.get(self._log)
         return () if log is None else log.isr
 
-    def _group_is_empty(self) -> bool | None:
+    @property
+    def group_is_empty(self) -> bool | None:
+        """True if the coordinator knows of no member of the group; None where it does not tell."""
         return None if self.coordinator is None else self._replicas.group_is_empty(self.coordinator)
-
-    def _holds_of_groups(self, state: GroupState) -> bool:
-        if isinstance(state, GroupIsEmpty):
-            return self._group_is_empty() is True
-        member = self._members.member(state.member)
-        match state:
-            case IsAssigned(_, expected):
-                return member.assigned == expected
-            case IsDone():
-                return not member.busy
-            case HasCommitted(_, record):
-                behind = self.next_offset(record)
-                return behind is not None and member.committed.get(self.partition, NOTHING) >= behind
-
-    def _instead_of_groups(self, state: GroupState) -> str:
-        if isinstance(state, GroupIsEmpty):
-            return "no coordinator knows the group" if self._group_is_empty() is None else "it has members"
-        member = self._members.member(state.member)
-        match state:
-            case IsAssigned():
-                return "it is assigned the log partition" if member.assigned else "it is assigned nothing"
-            case IsDone():
-                return "it stops halfway" if member.halfway else "it waits for an answer"
-            case HasCommitted():
-                return f"its commits were taken up to {member.committed.get(self.partition, 'nothing')}"
-
-    def _leader_in_words(self) -> str:
-        leader = self.view.leader
-        if leader is None or self.leads(leader):
-            return leader_words(leader)
-        return f"the controller names {leader} as leader, but {leader} does not act as one"
-
-    def _names_on(self, node: int) -> str:
-        on_it = [name for name in self._records if self.offset_of(name, node) is not None]
-        return " ".join(on_it) or "nothing"
 
     def all_in_sync(self, nodes: tuple[int, ...]) -> bool:
         """True if these are the members of the ISR and run, with one log end, which is everybody's high watermark.
@@ -389,13 +254,13 @@ class StoryWorld:
         A high watermark that this world cannot see is not asked for.
         """
         # The controller's word first: replicas are read only where it may be so.
-        if not self._is_isr(set(nodes)):
+        if not self.is_isr(set(nodes)):
             return False
         states = [state for state in map(self.replica, nodes) if state.running]
         covered = all(state.high_watermark in {None, state.log_end} for state in states)
         return len(states) == len(nodes) and len({state.log_end for state in states}) == 1 and covered
 
-    def _is_isr(self, nodes: set[int]) -> bool:
+    def is_isr(self, nodes: set[int]) -> bool:
         """The ISR as the controller and the leader see it."""
         view = self.view
         if view.leader is None or set(view.isr) != nodes:
@@ -409,12 +274,3 @@ class StoryWorld:
             return False
         replica = self.replica(node)
         return replica.running and replica.leading
-
-    def _covers(self, mark: int | None, node: int, record: s.Record) -> bool:
-        """True if a broker's log has the record below this mark."""
-        offset = self.offset_of(record, node)
-        return offset is not None and mark is not None and mark > offset
-
-
-def _placed(record: s.Record, offset: int | None) -> str:
-    return f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"

@@ -12,7 +12,7 @@ from harness.worlds.contract import DirectWrite
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, NAMES, REFUSALS
+from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, ERROR_NAMES, REFUSALS
 from nemesis.cluster import CLIENTS
 from workloads import EventType, SendOutcome
 
@@ -68,7 +68,7 @@ class _OneWrite:
             self._end(SendOutcome(EventType.OK, message.base_offset, node=source))
         else:
             kind = EventType.FAIL if message.error in REFUSALS else EventType.INFO
-            self._end(SendOutcome(kind, error=NAMES.get(message.error, "UnknownError"), node=source))
+            self._end(SendOutcome(kind, error=ERROR_NAMES.get(message.error, "UnknownError"), node=source))
 
     def _end(self, outcome: SendOutcome) -> None:
         done, self._done = self._done, None

@@ -31,7 +31,7 @@ from harness.worlds.simulated.network_client import (
 from workloads import EventType, SendOutcome, Settings, classify
 
 #: Errors of a broker as a client names them (kafka-python's classes), and what the producer makes of them.
-NAMES: Final = {
+ERROR_NAMES: Final = {
     ErrorCode.CORRUPT_MESSAGE: "CorruptRecordError",
     ErrorCode.FENCED_LEADER_EPOCH: "FencedLeaderEpochError",
     ErrorCode.INVALID_PRODUCER_EPOCH: "InvalidProducerEpochError",
@@ -226,7 +226,7 @@ class ProducerModel(ClientModel):
         if code in INVALID_METADATA:
             self._net.want_metadata()
         batch.ambiguous |= code not in REFUSALS
-        batch.error = NAMES.get(code, "UnknownError")
+        batch.error = ERROR_NAMES.get(code, "UnknownError")
         if code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH) and self._idempotent:
             # A batch behind one that failed is only early. The one that was next means that the log forgot something.
             early = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.unresolved and not queue.is_next(batch)

@@ -23,7 +23,7 @@ from harness.reference.core.transaction_coordinator import LOG
 from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
 from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
-from harness.worlds.simulated.producer import EXPIRED, NAMES, ProducerModel
+from harness.worlds.simulated.producer import ERROR_NAMES, EXPIRED, ProducerModel
 from workloads import Call, ErrorClass, EventType, ProducerEpoch, SendOutcome, Settings, class_of
 
 #: Purpose of a request to the coordinator.
@@ -86,7 +86,7 @@ class TransactionalProducerModel(ProducerModel):
     def begin(self, now_us: int, done: Any) -> list[ClientEffect]:
         """Open a transaction: the coordinator hears of it with the first record."""
         if self._ended or self._producer_id == NONE or self._open or self._call is not None:
-            error = self._ended or NAMES[ErrorCode.INVALID_TXN_STATE]
+            error = self._ended or ERROR_NAMES[ErrorCode.INVALID_TXN_STATE]
             self._net.effects.append(Completed(done, _dead("begin", error)))
         else:
             self._open = True
@@ -127,7 +127,7 @@ class TransactionalProducerModel(ProducerModel):
         tombstone: bool = False,
     ) -> list[ClientEffect]:
         if not self._open or self._failed or self._ended:
-            error = self._ended or self._failed or NAMES[ErrorCode.INVALID_TXN_STATE]
+            error = self._ended or self._failed or ERROR_NAMES[ErrorCode.INVALID_TXN_STATE]
             self._net.effects.append(Completed(done, SendOutcome(EventType.FAIL, None, error)))
             return self._effects(now_us)
         return super().send(now_us, partition, key, payload, done, tombstone=tombstone)
@@ -240,7 +240,7 @@ class TransactionalProducerModel(ProducerModel):
                 self._net.want_metadata()
             self._not_before_us = now_us + self._backoff_us
         elif answer.error:
-            self._on_refused(NAMES.get(answer.error, answer.error.name))
+            self._on_refused(ERROR_NAMES.get(answer.error, answer.error.name))
         elif isinstance(answer, messages.AddPartitionsToTxnResponse):
             self._added |= set(adds or ())
         elif isinstance(answer, messages.InitProducerIdResponse):

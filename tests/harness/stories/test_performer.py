@@ -158,6 +158,38 @@ def test_what_changes_nothing_on_links_is_in_vain(steps, problem):
     assert sentence.endswith(problem)
 
 
+@pytest.mark.parametrize(
+    ("steps", "states"),
+    [
+        ("shrink 1 2\nwrite x to 0", "x is refused with NotEnoughReplicasError and x is refused"),
+        ("kill 0", "leader epoch is 1 and elections prefer 0 1 2"),
+    ],
+)
+def test_refusals_epochs_and_the_order_of_replicas_can_be_waited_for(steps, states):
+    rest = "[lost]\n[acknowledged]\nx = []" if "x" in steps else "[lost]"
+    assert cell(f"{steps}\nwait until {states}", rest=rest).disagreements == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("base is refused", "base is refused: no, it is acknowledged"),
+        ("leader epoch is 9", "leader epoch is 9: no, the leader epoch is 0"),
+        ("elections prefer 1 2 0", "elections prefer 1 2 0: no, elections prefer 0 1 2"),
+    ],
+)
+def test_what_was_waited_for_in_vain_is_told_with_what_was_so_instead(state, message):
+    (sentence,) = cell(f"wait up to 1 s until {state}").disagreements
+    assert sentence.endswith(f"without effect; {message}")
+
+
+def test_a_step_may_fail_in_the_columns_that_are_named_with_it_and_in_no_others():
+    steps = "try in all/1 raft: wait up to 1 s until nobody leads"
+    assert cell(steps, "all/1").disagreements == ()
+    (sentence,) = cell(steps, "all/2").disagreements
+    assert "waited 1000 ms without effect" in sentence
+
+
 @pytest.mark.parametrize(("which", "arrived"), [("first", "2 has x and 2 lacks y"), ("last", "2 has y and 2 lacks x")])
 def test_one_of_several_held_messages_is_delivered_and_the_others_stay_held(which, arrived):
     """Without idempotence, and where each write is a client of its own: nothing else orders them."""
