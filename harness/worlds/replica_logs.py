@@ -19,7 +19,15 @@ from crc32c import crc32c
 from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
-from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
+from harness.reference.server.storage.segment_files import (
+    LAST_OFFSET_DELTA,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC_AT,
+    MAGIC_V2,
+    MESSAGES,
+    BatchLocation,
+    batches_of,
+)
 from workloads import PAYLOAD_HEADER, LogPartition, PayloadDefect
 from workloads.values import decode, record_key_of
 
@@ -69,6 +77,22 @@ def stretches(directory: Path, partition: str, damage: list[str]) -> Iterator[St
             yield from _batches(segment, partition, damage)
         except OSError as error:
             damage.append(f"{segment.name} cannot be read ({error.strerror})")
+
+
+def log_end(directory: Path) -> int:
+    """The offset behind the last whole batch of a log, also of one whose checksum is wrong: what its broker counts."""
+    end = 0
+    for segment in sorted(directory.glob("*.log")):
+        try:
+            with segment.open("rb") as file:
+                for location in batches_of(file):
+                    end = location.base_offset + 1
+                    if location.magic == MAGIC_V2:
+                        file.seek(location.position + LAST_OFFSET_DELTA_AT)
+                        end += LAST_OFFSET_DELTA.unpack(file.read(LAST_OFFSET_DELTA.size))[0]
+        except OSError:  # A segment that was dropped meanwhile.
+            continue
+    return end
 
 
 def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:

@@ -21,7 +21,7 @@ from harness.records.replica_dump import Stretch
 from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
-from harness.worlds.replica_logs import leader_epochs, log_directory, stretches, written_high_watermark
+from harness.worlds.replica_logs import leader_epochs, log_directory, log_end, stretches, written_high_watermark
 from nemesis.evidence import Evidence
 from workloads import SendOutcome
 
@@ -107,7 +107,7 @@ class ReplicasOnDisk(Replicas):
 
 
 class StoredLog(NamedTuple):
-    """The whole batches of a log: their records, their end, and the end of those before any open transaction."""
+    """The whole batches of a log: records of the good ones, their end, and the end before any open transaction."""
 
     records: tuple[PlacedRecord, ...]
     end: int
@@ -118,12 +118,15 @@ def stored_log(directory: Path, partition: str) -> StoredLog:
     """A log whose broker may be writing, or dropping a segment."""
     placed: list[PlacedRecord] = []
     end, begun = 0, dict[int, int]()
-    for stretch in stretches(directory, partition, []):
+    damage: list[str] = []
+    for stretch in stretches(directory, partition, damage):
         of_records = stretch.of_records()
         columns = (of_records.offsets, of_records.leader_epochs, of_records.values)
         placed += [PlacedRecord(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         end = max([end, *(stretch.offsets + 1).tolist()])
         _follow(begun, stretch)
+    if damage:
+        end = max(end, log_end(directory))
     return StoredLog(tuple(placed), end, min([end, *begun.values()]))
 
 

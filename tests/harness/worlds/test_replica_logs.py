@@ -13,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog
 from harness.worlds.real.direct_access import stored_log
-from harness.worlds.replica_logs import content_of, logs_on_disks
+from harness.worlds.replica_logs import batches_in, content_of, flip, logs_on_disks
 from workloads import PAYLOAD_HEADER
 from workloads.values import encode
 
@@ -180,3 +180,12 @@ def test_the_first_open_transaction_of_a_log_is_the_end_of_what_is_stable(
     log = stored_log(tmp_path / "0" / "t-0", "t-0")
     assert [(record.offset, record.value) for record in log.records] == [(0, 4), (1, 5), (2, 6)]
     assert (log.end, log.stable_end) == (end, stable_end)
+
+
+def test_a_damaged_batch_has_no_records_and_belongs_to_the_log_as_its_broker_counts_it(tmp_path: Path) -> None:
+    write(tmp_path, 0, "t-0", batch(0, 4) + batch(1, 5, 6))
+    directory = tmp_path / "0" / "t-0"
+    flip([*batches_in(directory)][-1])
+    log = stored_log(directory, "t-0")
+    assert [record.offset for record in log.records] == [0]
+    assert (log.end, log.stable_end) == (3, 3)

@@ -21,6 +21,9 @@ HEADER_BYTES: Final = HEADER.size
 PREFIX: Final = struct.Struct(">qii")
 UNCOUNTED_BYTES: Final = 12
 MAGIC_AT: Final = 16
+#: The last offset of a batch, less its first.
+LAST_OFFSET_DELTA: Final = struct.Struct(">i")
+LAST_OFFSET_DELTA_AT: Final = 23
 CHECKED_FROM: Final = 21
 #: The largest timestamp of a batch's records, in milliseconds since 1970.
 MAX_TIMESTAMP: Final = struct.Struct(">q")
