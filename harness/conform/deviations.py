@@ -35,8 +35,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Only from the first step on whose text fits this pattern."""
     then: str = ""
     """Such a step counts only when a later one fits this and names its brokers, or all dead brokers are started."""
-    only: dict[str, tuple[str, str]] = {}
-    """A fact of these has these two values alone, Kafka's and the core's, in words as they are printed."""
+    only: dict[str, list[tuple[str, str]]] = {}
+    """A fact of these has two values of one such pair, Kafka's and the core's, in words as they are printed."""
     more: int | None = None
     """Kafka's number is larger by this for each such step, and by nothing else but what other deviations add to it.
 
@@ -49,7 +49,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """True if this is why ``fact`` differs after the last of the steps with these ``texts``."""
         if not self._is_about(story, fact):
             return False
-        if fact in self.only and self.only[fact] != (in_words(real), in_words(core)):
+        if fact in self.only and (in_words(real), in_words(core)) not in self.only[fact]:
             return False
         plain = [text.removeprefix("try ") for text in texts]
         if self.until:

@@ -53,6 +53,9 @@ TIMES: Final[Mapping[str, object]] = {
 }
 #: Stories in which a follower, or a broker that is cut off, has to keep its place over several steps, each with a rest.
 SLOW: Final[Mapping[str, Mapping[str, object]]] = {
+    # A broker that is cut off or dies a step before another one: its session ends first.
+    "S14": {"broker.heartbeat.interval.ms": 1_000},
+    "S61": {"broker.heartbeat.interval.ms": 1_000},
     "S18": {"replica.lag.time.max.ms": 20_000, "request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000},
     "S39": {"replica.lag.time.max.ms": 120_000},
     "S40": {

@@ -38,8 +38,7 @@ Kafka can perform these in their usual column, and they have no trace here. T25 
 two tries; on Kafka it is [finding 007](../../../docs/findings/007-missed-commits.md). In G08 Kafka's assignor leaves
 the log partition to the first member. In G12 a member of librdkafka does not end its second commit, which the core's
 gives up after 10 s. The traces of G01 to G05, G09, G10 are of brokers whose log of groups had Kafka's own defaults,
-min ISR 1; now it has the run's. S14 and S61 come out otherwise, though all steps are the same: steps last longer on
-Kafka (the reason was not sought).
+min ISR 1; now it has the run's.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;

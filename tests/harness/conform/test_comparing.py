@@ -243,11 +243,12 @@ def test_a_deviation_of_two_steps_counts_once_the_second_of_the_same_broker_was_
 
 def test_a_deviation_that_names_two_values_explains_no_others() -> None:
     log, role = "broker 2: log", "broker 2: leading"
-    only = {log: ("0:x/0 1:y/0", "0:x/0"), role: ("False", "not shown")}
+    only = {log: [("0:x/0 1:y/0", "0:x/0")], role: [("False", "not shown"), ("True", "False")]}
     of_two = Deviation(name="n", facts=[log, role], since="start *", only=only, why="", source="")
     texts = ["kill 2", "start 2"]
     assert of_two.explains("S10", texts, log, ("0:x/0", "1:y/0"), ("0:x/0",))
     assert of_two.explains("S10", texts, role, False, "not shown")
+    assert of_two.explains("S10", texts, role, True, False)
     assert not of_two.explains("S10", texts, log, ("0:x/0", "1:z/0"), ("0:x/0",))
     assert not of_two.explains("S10", texts, log, ("0:x/0", "1:y/0"), ())
     assert not of_two.explains("S10", texts, role, True, "not shown")
