@@ -71,9 +71,9 @@ def conform(
     virtual time, at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. What
     the checkers find on the cluster is compared with what the story's file expects. A TRACE is what --save kept, a file
     or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: the changes of log partitions
-    that its controller logged must be changes that the core's controller makes, in some order. Exit code 0 if every
-    step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared, or nothing
-    of a log partition.
+    that its controller logged must be changes that the core's controller makes, in some order, and what it refused must
+    be refused. Exit code 0 if every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if
+    nothing was compared, or nothing of a log partition.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
