@@ -28,7 +28,7 @@ from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observation_times import trace_path, traced
 from harness.worlds.real.view import ClusterImage, ControllerMetadata, Viewer
-from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks
+from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks, topic_config
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
 #: A controller answers in a millisecond; if it takes longer than this it is busy or frozen, and the last view holds.
@@ -64,6 +64,7 @@ class ReferenceDistribution(Distribution):
     def __init__(self, spec: RunSpec) -> None:
         self._settings = spec.chosen()
         self._broker = spoken(broker_config(self._settings))
+        self._topics = topic_config(self._settings)
         self._lifetime_s = lifetime_s(spec)
         self._racks = dict(enumerate(spec.racks))
 
@@ -127,6 +128,7 @@ class ReferenceDistribution(Distribution):
             control_socket=host.control_path(node),
             trace=str(trace_path(nodes.directory, node)),
             broker=self._broker,
+            topics=self._topics,
             rack=self._racks.get(node, ""),
             # Links that are cut already must carry nothing before the control socket listens.
             cuts=tuple((NodeId(source), NodeId(target)) for source, target in host.links.enforced_by(node)),

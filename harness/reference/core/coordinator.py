@@ -15,10 +15,20 @@ from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import ACKS_ALL, NO_ERROR, ErrorCode, Outside, TopicPartition
+from harness.reference.core.types import (
+    ACKS_ALL,
+    NO_ERROR,
+    OFFSETS_TOPIC,
+    ErrorCode,
+    Outside,
+    TopicConfig,
+    TopicPartition,
+)
 
 #: Pause between two looks at what is to be repeated, or has lasted for too long.
 LOOK_EVERY_MS: Final = 100
+#: min.insync.replicas of the log of transactions, as in Kafka (transaction.state.log.min.isr).
+TRANSACTIONS_MIN_ISR: Final = 2
 #: No write waits for so long: its answer comes when it is committed, or when another broker leads.
 FOR_EVER_MS: Final = 10**9
 _EVERYTHING: Final = 2**62
@@ -113,6 +123,20 @@ class Coordinator:
 
     def _look_again(self, replica: Replica) -> None:
         self._context.remind(LOOK_EVERY_MS, Timer(self._reminder.name, replica.leader_epoch))
+
+
+def log_config(topic: str, defaults: TopicConfig, replicas: int) -> TopicConfig:
+    """The settings of a coordinator's log, the topic of this name with this number of ``replicas``.
+
+    The log of groups has the brokers' own ``defaults`` of topics, as in Kafka; that of transactions has a min ISR of
+    its own, and no unclean elections.
+    """
+    if topic != OFFSETS_TOPIC:
+        return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, replicas))
+    return TopicConfig(
+        min_insync_replicas=min(defaults.min_insync_replicas, replicas),
+        unclean_leader_election_enable=defaults.unclean_leader_election_enable,
+    )
 
 
 def refusal_of(error: ErrorCode) -> ErrorCode:

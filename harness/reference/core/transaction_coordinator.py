@@ -46,8 +46,6 @@ from harness.reference.core.types import (
 #: The log of the coordinator.
 LOG: Final = TopicPartition(TRANSACTIONS_TOPIC, 0)
 LOOK: Final = Timer("transactions")
-#: min.insync.replicas of that log, as in Kafka (transaction.state.log.min.isr); less where it has fewer replicas.
-MIN_ISR: Final = 2
 
 
 class TransactionState(IntEnum):

@@ -109,7 +109,7 @@ class BrokerServer:
         cluster = ClusterRequests(config, self._gateway, lambda: self._core.image, self._ids)
         # What the core sends to this broker's own number is for the core, so the handlers ask under another one.
         self._itself = itself = links.next_anonymous()
-        coordinators = Coordinators(itself, lambda: self._core.image, cluster)
+        coordinators = Coordinators(itself, lambda: self._core.image, cluster, config.topics)
         self._groups = groups = GroupRequests(
             itself, self._gateway, lambda: self._core.image, replicas=self._core.replicas
         )

@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from harness.reference.core.types import BrokerConfig, NodeId
+from harness.reference.core.types import BrokerConfig, NodeId, TopicConfig
 
 #: The longest path a Unix-domain socket can be bound to.
 SOCKET_PATH_BYTES: Final = 107
@@ -23,6 +23,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     ``directory`` holds its data, ``control_socket`` is where it is steered, ``trace`` the file of observed facts
     (JSON lines). After ``max_lifetime_s`` it stops by itself: nothing that a test starts runs for ever.
+    ``topics`` are the broker's own defaults of topics, which the log of groups has.
     ``cuts`` are links (source, target) that are cut from the first moment on; later ones come over the control socket.
     ``trace_high_watermark_ms`` is the least time between two high-watermark lines of one partition.
     """
@@ -37,6 +38,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     controller_host: str = "127.0.0.1"
     controller_port: int = 0
     broker: BrokerConfig = BrokerConfig()
+    topics: TopicConfig = TopicConfig()
     cluster_id: str = "ackproof"
     rack: str = ""
     auto_create_topics: bool = False

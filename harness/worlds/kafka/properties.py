@@ -10,7 +10,10 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.hosts import Address
+from harness.reference.core.coordinator import log_config
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, TRANSACTIONS_2_SINCE, Version
+from harness.worlds.reference_settings import topic_config
 from nemesis.cluster import CONTROLLER
 from workloads import KAFKA_DEFECTS, NEVER, Settings, spelled
 
@@ -167,6 +170,9 @@ def _rules_of(version: Version, free: Collection[str] = ()) -> dict[str, object]
 def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
     """The ``server.properties`` of a broker or of the controller."""
     replicas = min(3, brokers)
+    groups, transactions = (
+        log_config(topic, topic_config(settings), replicas) for topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+    )
     chosen: dict[str, object] = {
         **_identity(node_place),
         **_SMALL,
@@ -174,10 +180,10 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         **{name: value for name, value in settings.to_mapping().items() if name in Settings.scoped("broker")},
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
-        "transaction.state.log.min.isr": min(2, replicas),
-        # Brokers make __consumer_offsets with their own defaults: a group's log has the settings of the run's topics.
-        "min.insync.replicas": min(settings.min_insync_replicas, replicas),
-        "unclean.leader.election.enable": settings.unclean_leader_election_enable,
+        "transaction.state.log.min.isr": transactions.min_insync_replicas,
+        # Brokers make the log of groups with their own defaults.
+        "min.insync.replicas": groups.min_insync_replicas,
+        "unclean.leader.election.enable": groups.unclean_leader_election_enable,
         **_group_sessions(settings.session_timeout_ms),
         **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
         **(_CLEANING if settings.cleanup_policy == "compact" else {}),

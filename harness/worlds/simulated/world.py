@@ -12,9 +12,9 @@ from harness.errors import HarnessError
 from harness.observations import Fact, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
+from harness.reference.core.coordinator import log_config
 from harness.reference.core.messages import CreateTopic, TopicResponse
-from harness.reference.core.transaction_coordinator import MIN_ISR
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId, TopicConfig
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.refused_attempts import RefusalCounter
@@ -28,7 +28,7 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant, LogPartition, RefusedAttempts, Settings, WorkloadPlan, kind_of, topics_of
+from workloads import BrokenInvariant, LogPartition, RefusedAttempts, WorkloadPlan, kind_of, topics_of
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -39,19 +39,6 @@ def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
     kind = kind_of(workload)
     needed = {TRANSACTIONS_TOPIC: kind.transactional, OFFSETS_TOPIC: kind.grouped}
     return tuple(topic for topic, wanted in needed.items() if wanted)
-
-
-def _internal_config(topic: str, settings: Settings) -> TopicConfig:
-    """The settings of a coordinator's log. That of groups has those of the run, as if brokers had them for all topics.
-
-    Kafka makes ``__consumer_offsets`` with the brokers' own defaults.
-    """
-    if topic == OFFSETS_TOPIC:
-        return TopicConfig(
-            min_insync_replicas=settings.min_insync_replicas,
-            unclean_leader_election_enable=settings.unclean_leader_election_enable,
-        )
-    return TopicConfig(min_insync_replicas=min(MIN_ISR, settings.replication_factor))
 
 
 class Administrator:
@@ -222,7 +209,8 @@ class SimulatedWorld:
                 )
             )
         for number, topic in enumerate(self._internal_topics, len(self._topics)):
-            wire.send(CreateTopic(number, topic, 1, settings.replication_factor, _internal_config(topic, settings)))
+            config = log_config(topic, topic_config(settings), settings.replication_factor)
+            wire.send(CreateTopic(number, topic, 1, settings.replication_factor, config))
 
     def _witness(self, node: int, fact: Fact) -> None:
         if isinstance(fact, NotEnoughReplicas):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from harness.reference.core import transaction_coordinator
+from harness.reference.core.coordinator import log_config
 from harness.reference.core.types import (
     NONE,
     OFFSETS_TOPIC,
@@ -33,11 +34,10 @@ _SEVERAL: Final = 4
 
 
 class _Coordinated(NamedTuple):
-    """A kind of coordinator: the log partition that serves a key, the number of these partitions, their min ISR."""
+    """A kind of coordinator: the log partition that serves a key, and the number of these partitions."""
 
     partition_of: Callable[[str], TopicPartition]
     partitions: int
-    min_isr: int = 1
 
 
 #: The numbers that FindCoordinator has for the kinds; others are not offered.
@@ -45,17 +45,23 @@ _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _KINDS: Final[Mapping[int, _Coordinated]] = {
     _GROUP: _Coordinated(committed.partition_of, committed.OFFSETS_PARTITIONS),
-    _TRANSACTION: _Coordinated(lambda _: transaction_coordinator.LOG, 1, transaction_coordinator.MIN_ISR),
+    _TRANSACTION: _Coordinated(lambda _: transaction_coordinator.LOG, 1),
 }
 
 
 class Coordinators:
-    """Finds coordinators in the image. The core is asked as ``sender``, a number of this broker's own."""
+    """Finds coordinators in the image. The core is asked as ``sender``, a number of this broker's own.
 
-    def __init__(self, sender: NodeId, image: Callable[[], Image], cluster: ClusterRequests) -> None:
+    ``defaults`` are the brokers' own of topics.
+    """
+
+    def __init__(
+        self, sender: NodeId, image: Callable[[], Image], cluster: ClusterRequests, defaults: TopicConfig
+    ) -> None:
         self._sender = sender
         self._image = image
         self._cluster = cluster
+        self._defaults = defaults
         self._creating: set[str] = set()
 
     def find(self, call: Call) -> None:
@@ -100,7 +106,7 @@ class Coordinators:
             partial(self._created, topic),
             partitions=kind.partitions,
             replication_factor=replicas,
-            config=TopicConfig(min_insync_replicas=min(kind.min_isr, replicas)),
+            config=log_config(topic, self._defaults, replicas),
         )
 
     def _created(self, topic: str, _: Fields) -> None:

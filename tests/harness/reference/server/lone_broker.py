@@ -69,7 +69,7 @@ class LoneBroker:
         image = lambda: self.broker.image  # noqa: E731
         cluster = ClusterRequests(CONFIG, self._gateway, image, ids)
         self.groups = GroupRequests(ITSELF, self._gateway, image, replicas=self.broker.replicas)
-        coordinators = Coordinators(ITSELF, image, cluster)
+        coordinators = Coordinators(ITSELF, image, cluster, CONFIG.topics)
         self.transactions = TransactionRequests(self._gateway, image, coordinators, self.groups.write_marker)
         self._take(self.broker.start(0))
         self._deliver(CONTROLLER, core.RegisterBrokerResponse(ErrorCode.NONE, incarnation, 1))

@@ -12,6 +12,7 @@ from harness.observations import BecameLeader
 from harness.plan import Processes, RunSpec
 from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
 from harness.reference.server import describe_image
+from harness.reference.server.config import read_config
 from harness.worlds import processes
 from harness.worlds.processes import ControlSocketMetadata, image_in, module_path
 from harness.worlds.real.observation_times import traced, with_crashes
@@ -75,6 +76,22 @@ def test_every_broker_setting_reaches_the_broker_under_its_name() -> None:
     assert broker_config(settings) == BrokerConfig(
         replica_lag_time_max_ms=777, truncation="kip-101", strict_min_isr=False
     )
+
+
+def test_brokers_make_the_log_of_groups_with_the_settings_of_the_run(tmp_path: Path) -> None:
+    settings = Settings(min_insync_replicas=2, unclean_leader_election_enable=True)
+    common = {"settings": settings.to_mapping(), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    distribution = processes.ReferenceDistribution(RunSpec(world=Processes(), cell="c", family="kill", **common))
+    address, links = SimpleNamespace(host="h", port=1), SimpleNamespace(enforced_by=lambda _: ())
+    host = SimpleNamespace(address=lambda _: address, control_path=str, links=links)
+    (tmp_path / "data").mkdir()
+    own = tmp_path.joinpath
+    nodes = SimpleNamespace(
+        host=host, directory=tmp_path, data=lambda node: own(str(node)), log=lambda node: own("log")
+    )
+    file = distribution.launch(nodes, 1).command[-1]  # type: ignore[arg-type]
+    defaults = read_config(Path(file)).topics
+    assert (defaults.min_insync_replicas, defaults.unclean_leader_election_enable) == (2, True)
 
 
 def test_a_node_finds_what_the_harness_was_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:

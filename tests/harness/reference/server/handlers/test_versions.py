@@ -75,7 +75,7 @@ def coordinator(canned):
 
 @pytest.fixture
 def coordinators(cluster):
-    return Coordinators(0, lambda: IMAGE, cluster)
+    return Coordinators(0, lambda: IMAGE, cluster, CONFIG.topics)
 
 
 @pytest.fixture
