@@ -25,7 +25,6 @@ class SteppedMember(Member):
     which is no part of the history.
 
     Attributes:
-        busy: it polls, works, or stands still between the two halves of its work.
         frozen: it stands still altogether.
         read: the values that its last poll brought.
         committed: by log partition, the offsets that it was told the group took.
@@ -38,7 +37,7 @@ class SteppedMember(Member):
         self._halfway = False
         self._other_half: Callable[[], None] | None = None
         self._beats = False
-        self.busy = self.frozen = False
+        self._busy = self.frozen = False
         self.read: tuple[int, ...] = ()
         self.committed: dict[str, int] = {}
         self.error: str | None = None
@@ -47,6 +46,11 @@ class SteppedMember(Member):
     def assigned(self) -> bool:
         """It has a log partition."""
         return bool(self._assigned) and not self._stopped
+
+    @property
+    def busy(self) -> bool:
+        """It polls, works, or stands still between the two halves of its work."""
+        return self._busy and not self._stopped
 
     @property
     def gone(self) -> bool:
@@ -60,13 +64,13 @@ class SteppedMember(Member):
 
     @override
     def start(self) -> None:
-        self.busy = True
+        self._busy = True
         super().start()
         self._beat()
 
     def take_turn(self, *, halfway: bool) -> None:
         """Poll once; ``halfway``: what it brings is processed, or committed, and the other half waits."""
-        self.busy, self._halfway, self.read, self.error = True, halfway, (), None
+        self._busy, self._halfway, self.read, self.error = True, halfway, (), None
         self._poll()
 
     def go_on(self) -> None:
@@ -93,7 +97,7 @@ class SteppedMember(Member):
 
     @override
     def _rest(self) -> None:
-        self.busy = False
+        self._busy = False
 
     @override
     def _committed(self, ranges: tuple[Reached, ...], answer: Offsets) -> None:

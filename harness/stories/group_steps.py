@@ -137,7 +137,13 @@ class GroupSteps:
         read = " ".join(record_name(names, value) for value in member.read) or "nothing"
         parts = [
             f"it reads {read}",
-            "stops halfway" if member.halfway else "no answer yet" if member.busy else "",
+            "it is gone"
+            if member.gone
+            else "stops halfway"
+            if member.halfway
+            else "no answer yet"
+            if member.busy
+            else "",
             f"its commit: {member.error}" if member.error else "",
         ]
         return ", ".join(filter(None, parts))

@@ -16,7 +16,7 @@ from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.story_world import GROUPS_LOG, StoryWorld
 from nemesis.cluster import ClusterView, PartitionView
-from workloads import Offsets
+from workloads import TIME_LIMIT, EventType, Offsets, PollOutcome
 from workloads.driver import SteppedMember
 
 FORM = """
@@ -158,6 +158,20 @@ def test_a_commit_that_the_group_refuses_is_told_with_its_error() -> None:
     notes = {entry.text: entry.note for entry in entries}
     assert notes["join n"] == "it reads a"
     assert notes["finish m"] == "it reads a, its commit: UNKNOWN_MEMBER_ID"
+
+
+def test_a_member_whose_library_hangs_is_gone_and_has_nothing_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = [*[None] * 2, PollOutcome(EventType.INFO, error=TIME_LIMIT)]
+    polled = SteppedMember._polled
+
+    def with_a_third_that_hangs(member: SteppedMember, outcome: PollOutcome) -> None:
+        polled(member, (outcomes.pop(0) if outcomes else None) or outcome)
+
+    monkeypatch.setattr(SteppedMember, "_polled", with_a_third_that_hangs)
+    (problem,) = (hung := cell("poll m\npoll m\nwait up to 1 s until m is done\ncrash m")).disagreements
+    assert [entry.note for entry in hung.trace.entries if entry.text == "poll m"][-1] == "it reads nothing, it is gone"
+    assert "crash m" in problem
+    assert "the member m is gone" in problem
 
 
 def test_what_a_group_skips_is_told_by_its_record() -> None:
