@@ -195,11 +195,15 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
 
 
 def _group_sessions(session_ms: int) -> dict[str, object]:
-    """Sessions of group members: a member asks for its own, or, with KIP-848, the brokers have one for all."""
-    heartbeat_ms = max(1, session_ms // 3)
+    """Sessions of group members: a member asks for its own, or, with KIP-848, the brokers have one for all.
+
+    Limits are Kafka's own, and wider where the session needs it.
+    """
+    heartbeat_ms = max(1, min(session_ms // 3, 15_000))
     return {
         "group.min.session.timeout.ms": min(6_000, session_ms),
         "group.consumer.min.session.timeout.ms": min(45_000, session_ms),
+        "group.consumer.max.session.timeout.ms": max(60_000, session_ms),
         "group.consumer.session.timeout.ms": session_ms,
         "group.consumer.min.heartbeat.interval.ms": min(5_000, heartbeat_ms),
         "group.consumer.heartbeat.interval.ms": heartbeat_ms,

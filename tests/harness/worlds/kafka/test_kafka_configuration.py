@@ -94,6 +94,15 @@ def test_the_log_of_groups_has_the_in_sync_replicas_and_elections_of_the_run() -
     assert [[each[name] for name in names] for each in written] == [["3", "2", "false"], ["3", "3", "true"]]
 
 
+@pytest.mark.parametrize(("session_ms", "beat_ms"), [(3_000, 1_000), (45_000, 15_000), (120_000, 15_000)])
+def test_a_session_of_members_is_within_the_limits_that_brokers_have(session_ms: int, beat_ms: int) -> None:
+    written = node_properties(BROKER, Settings(session_timeout_ms=session_ms), 3)
+    limits = [int(written[f"group.consumer.{limit}.session.timeout.ms"]) for limit in ("min", "max")]
+    assert limits[0] <= session_ms <= limits[1]
+    assert int(written["group.consumer.heartbeat.interval.ms"]) == beat_ms
+    assert int(written["group.consumer.min.heartbeat.interval.ms"]) <= beat_ms
+
+
 def test_the_flusher_looks_as_often_as_the_topic_is_to_be_flushed() -> None:
     assert node_properties(BROKER, Settings(flush_ms=250), 3)["log.flush.scheduler.interval.ms"] == "250"
 
