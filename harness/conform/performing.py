@@ -76,6 +76,13 @@ SLOW: Final[Mapping[str, Mapping[str, object]]] = {
     "T12": {"request.timeout.ms": 30_000, "delivery.timeout.ms": 60_000},
     "T13": {"replica.lag.time.max.ms": 120_000},
     "T16": {"transaction.timeout.ms": 10_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
+    # A coordinator that is cut off over several steps, while a commit waits for it.
+    "T25": {
+        "replica.lag.time.max.ms": 120_000,
+        "broker.session.timeout.ms": 60_000,
+        "delivery.timeout.ms": 90_000,
+        "transaction.timeout.ms": 120_000,
+    },
 }
 #: No transaction is over time, and no member that stands between two steps is given up, unless the story says so.
 LONG_TRANSACTIONS: Final[Mapping[str, object]] = {"transaction.timeout.ms": 60_000}

@@ -34,11 +34,9 @@ columns after it count steps by their result when the core performed the same st
 a known deviation, unexplained.
 """
 UNPLAYED: Final = """
-Kafka can perform these in their usual column, and they have no trace here. T25 has seven to nine unexplained steps in
-two tries; on Kafka it is [finding 007](../../../docs/findings/007-missed-commits.md). In G08 Kafka's assignor leaves
-the log partition to the first member. In G12 a member of librdkafka does not end its second commit, which the core's
-gives up after 10 s. The traces of G01 to G05, G09, G10 are of brokers whose log of groups had Kafka's own defaults,
-min ISR 1; now it has the run's.
+Kafka can perform these in their usual column, and they have no trace here. G12 comes out otherwise: nothing is
+processed again. Kafka's coordinator of groups seems to append a commit with fewer in-sync replicas than min ISR, too
+(its source of October 2024), and to refuse it later; the core's refuses it at once.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
