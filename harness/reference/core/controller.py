@@ -318,7 +318,7 @@ class Controller(Node):
                         leader_epoch=new.leader_epoch,
                         isr=new.isr,
                         elr=new.elr,
-                        unclean=new.recovering and new.leader not in {NONE, *old.isr, *old.elr},
+                        unclean=unclean(old, new),
                     )
                 )
 
@@ -441,14 +441,19 @@ def strike(state: PartitionState, node: NodeId) -> PartitionState:
     return replace(leave(state, node), elr=tuple(member for member in state.elr if member != node))
 
 
+def unclean(before: PartitionState, after: PartitionState) -> bool:
+    """Tell whether the leader of ``after`` was elected in an unclean election: it was on no list before."""
+    return after.recovering and after.leader not in {NONE, *before.isr, *before.elr}
+
+
 def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
     """``after``, which follows ``before``, with its ELR and its last known leader.
 
     An unclean election begins a new history: a broker that left with more than the new leader has is eligible no more.
+    That leader itself is eligible when it stops in order, whether it was still recovering or not.
     """
     elr: set[NodeId] = set()
-    new_history = after.recovering and after.leader != before.leader
-    if len(after.isr) < min(config.min_insync_replicas, len(after.replicas)) and not new_history:
+    if len(after.isr) < min(config.min_insync_replicas, len(after.replicas)) and not unclean(before, after):
         elr = {*after.elr, *before.isr} - set(after.isr)
     last_known = before.last_known_leader if before.leader == NONE else before.leader
     return replace(

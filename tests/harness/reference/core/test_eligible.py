@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from harness.reference.core.types import NONE, BrokerConfig, TopicConfig
+from harness.reference.core import messages
+from harness.reference.core.controller import Controller
+from harness.reference.core.types import (
+    NONE,
+    BrokerConfig,
+    BrokerState,
+    Image,
+    PartitionState,
+    TopicConfig,
+    TopicState,
+)
 from tests.harness.worlds.simulated.driven import AT
 
 ELIGIBLE = BrokerConfig(eligible_leader_replicas=True)
@@ -96,3 +106,15 @@ def test_a_rolling_restart_in_order_leaves_nobody_without_a_leader(lab: Any) -> 
     cluster.start(1)
     cluster.wait(lambda: cluster.leads(1))
     assert cluster.brokers[1].replicas[AT].log.end_offset == cluster.log_end(0)
+
+
+@pytest.mark.parametrize("recovering", [False, True])
+def test_a_leader_that_stops_in_order_is_eligible_however_it_was_elected(recovering: bool) -> None:
+    """It has everything that was committed since its election, and leads again though nothing joined it."""
+    alone = PartitionState((0, 1, 2), isr=(0,), leader=0, leader_epoch=4, partition_epoch=7, recovering=recovering)
+    brokers = {node: BrokerState(node, fenced=node != 0) for node in range(3)}
+    controller = Controller(ELIGIBLE, Image(20, brokers, {"t": TopicState(SAFE, (alone,))}))
+    controller.start(0)
+    controller.on_message(1, 0, messages.Heartbeat(0, 0, 20, leaving=True))
+    after = controller.image.topics["t"].partitions[0]
+    assert (after.leader, after.isr, after.elr, after.last_known_leader) == (NONE, (), (0,), 0)
