@@ -29,7 +29,7 @@ from workloads.client import (
 )
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
-from workloads.generators import WORKLOADS, kind_of, topics_of
+from workloads.generators import WORKLOADS, WorkloadKind, kind_of, topics_of
 from workloads.log_partition import LogPartition
 from workloads.operations import (
     NEMESIS,
@@ -81,6 +81,6 @@ __all__ = [
     "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer",
     "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
     "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
-    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadPlan", "class_of", "classify",
-    "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of",
+    "classify", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.expected import expected_in
 from harness.plan.file_form import PLAN_DEFAULTS, Chance, PlanFile, WorldTable
 from harness.plan.groups import check_groups
+from harness.plan.idle_keys import refuse_idle
 from harness.plan.listed_runs import check_given, listed, schedule_in, writes_in
 from harness.plan.matrix import choices_in
 from harness.plan.misplaced import refuse_misplaced
@@ -124,6 +125,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     check_transactions(plan, plan_key)
     check_upgrade(plan, plan_key)
     check_groups(plan, plan_key)
+    refuse_idle(table, plan.worlds, plan_key)
     return plan
 
 

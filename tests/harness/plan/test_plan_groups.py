@@ -16,15 +16,20 @@ session.timeout.ms = {session_ms}
 [workload]
 name = "{name}"
 consumers = {consumers}
-member_change_ms = {change_ms}
+{change}
 [worlds.simulated]
 """
 
 
 def plan(
-    name: str = "groups", family: str = "kill", consumers: int = 2, session_ms: int = 6_000, change_ms: int = 3_000
+    name: str = "groups",
+    family: str = "kill",
+    consumers: int = 2,
+    session_ms: int = 6_000,
+    change_ms: int | None = None,
 ) -> Plan:
-    text = PLAN.format(name=name, family=family, consumers=consumers, session_ms=session_ms, change_ms=change_ms)
+    change = f"member_change_ms = {change_ms}" if change_ms is not None else ""
+    text = PLAN.format(name=name, family=family, consumers=consumers, session_ms=session_ms, change=change)
     return parse_plan(text, "p.toml")
 
 
@@ -70,6 +75,36 @@ def test_a_member_that_died_is_given_up_before_the_run_ends() -> None:
         plan(session_ms=45_000)
     assert plan(session_ms=45_000, change_ms=0).runs()
     assert plan("steady", session_ms=45_000).runs()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "workload.aborts_percent = 9",
+            'workload.aborts_percent: does nothing in the workload "steady"; write name = ',
+        ),
+        (
+            "workload = {name='transactions', static_members=true}",
+            '"groups" or "consume-transform-produce" under [work',
+        ),
+        ("[worlds.simulated.workload]\ntakeover_every_ms = 9", "p.toml: worlds.simulated.workload.takeover_every_ms: "),
+        (
+            "[matrix]\ncommit.mode = ['auto', 'after-processing']",
+            "p.toml: matrix.commit.mode: does nothing in the work",
+        ),
+        ("[matrix]\ntransaction.timeout.ms = [9_000, 8_000]", 'name = "consume-transform-produce" or "transactions"'),
+    ],
+)
+def test_a_key_that_no_workload_looks_at_is_refused(text: str, words: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(f"{text}\n[worlds.simulated]\n" if "worlds" not in text else text, "p.toml")
+    assert words in str(caught.value)
+
+
+def test_a_key_is_for_the_worlds_whose_workload_looks_at_it() -> None:
+    text = "workload.aborts_percent = 9\n[worlds.processes]\n[worlds.simulated]\nworkload.name = 'transactions'\n"
+    assert parse_plan(text, "p.toml").worlds[1].workload.aborts_percent == 9
 
 
 @pytest.mark.parametrize(
