@@ -36,8 +36,7 @@ IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 WORD_OF_ANOMALY: Final = {
     "torn-transaction": "torn",
     "duplicate": "doubled",
-    "doubled-effect": "with two effects",
-    "two-owners": "late commit",
+    "two-owners": "late commits",
 }
 LEDGER: Final = KEPT / "night" / "ledger.jsonl.xz"
 
