@@ -31,7 +31,7 @@ class CountedFacts(Generic[F]):
     def __init__(self, limits: dict[str, int], first: F) -> None:
         self.by_digest = Told[int, F]()
         self._names = tuple(limits)
-        self.limits = limits
+        self._limits = limits
         self._first = first
         self._paid: dict[tuple[int, str], int] = {}
 
@@ -58,7 +58,7 @@ class CountedFacts(Generic[F]):
             index = self._names.index(name)
             spent = list(self.by_digest[digest].spent)
             spent[index] += 1
-            within = spent[index] <= self.limits[name]
+            within = spent[index] <= self._limits[name]
             paid = self.keep(self.by_digest[digest]._replace(spent=tuple(spent))) if within else 0
             self._paid[key] = paid
         return paid

@@ -101,15 +101,6 @@ def contradiction(earlier: Records, later: Records) -> Broken | None:
     return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 
 
-def as_judged(copy: BrokerCopy) -> BrokerCopy:
-    """A copy with no more than :func:`broken_rules` looks at."""
-    log = () if copy.away != NONE else copy.log
-    judged = BrokerCopy(copy.number, True, copy.away, NONE, log, NONE)
-    if not copy.leading:
-        return judged
-    return judged._replace(leading=True, leader_epoch=copy.leader_epoch, maximal_isr=copy.maximal_isr)
-
-
 def broken_rules(state: PartitionState, copies: Sequence[BrokerCopy], shown: Shown, keys: str) -> list[Broken]:
     """The rules that a state breaks, each with a sentence; ``keys`` are those of records (harness/explore/keys.py)."""
     answers = [isr_of_replicas(state)]

@@ -13,10 +13,9 @@ import pytest
 from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
 from harness.explore.brokers import BrokerCopy, WritingClient
-from harness.explore.drafts import Draft, DraftStep
 from harness.explore.events import AT, NodeEvent
 from harness.explore.normal_form import FRESH, NOW_US
-from harness.explore.searched import Action, SearchedSpace, State
+from harness.explore.searched import Action, Next, SearchedSpace, State
 from harness.explore.space import Space
 from harness.reference.core.broker import CLEAN, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
@@ -32,7 +31,7 @@ Observations = tuple[set[Any], set[str], int]
 class Separate(Space):
     """Every decision of the controller arrives by itself."""
 
-    def _is_no_news(self, state: Draft, slot: int, target: int, digest: int) -> bool:
+    def _is_no_news(self, wire: int, copy: BrokerCopy, digest: int) -> bool:
         return False
 
 
@@ -43,8 +42,8 @@ class Plain(Separate):
         super().__init__(scope, merged=False)
 
     def _act(
-        self, action: Action, state: Draft, target: int, event: NodeEvent, *, behind: bool = False
-    ) -> Iterator[DraftStep]:
+        self, action: Action, state: State, target: int, event: NodeEvent, *, behind: bool = False
+    ) -> Iterator[Next]:
         return super()._act(action, state, target, event, behind=True)
 
 
