@@ -33,10 +33,11 @@ Each trace is what Apache Kafka showed after the steps of a scripted story, reco
 columns after it count steps by their result when the core performed the same story: the same, passed within the step,
 a known deviation, unexplained.
 """
-UNPLAYED: Final = """
-Kafka can perform these in their usual column, and they have no trace here. G12 comes out otherwise: nothing is
-processed again. Kafka's coordinator of groups seems to append a commit with fewer in-sync replicas than min ISR, too
-(its source of October 2024), and to refuse it later; the core's refuses it at once.
+UNPLAYED: Final = "Kafka can perform these in their usual column, and they have no trace here:"
+OTHERWISE: Final = """
+G12 comes out otherwise: nothing is processed again. Kafka's coordinator of groups seems to append a commit with fewer
+in-sync replicas than min ISR, too (its source of October 2024), and to refuse it later; the core's refuses it at once.
+So does S19: broker 1 is in sync again while the step before its cut rests.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
@@ -96,6 +97,7 @@ def conformance(comparisons: Sequence[Comparison], free_runs: FreeRuns) -> str:
         "`results/reference/conform/`",
         wrapped(INTRODUCTION.strip()),
         table(["story", "settings", "on", "day", "outcome", "steps", *Word], map(_row, comparisons)),
+        wrapped(OTHERWISE.strip()),
         *_unplayed({compared.story for compared in comparisons}),
         "## Free runs",
         wrapped(FREE_RUNS.strip()),
@@ -129,7 +131,7 @@ def _unplayed(played: set[str]) -> Iterator[str]:
     }
     lacking = [number for number, column in columns.items() if not why_not(known_stories()[number], column, kafka)]
     if lacking:
-        yield wrapped(f"{UNPLAYED.strip()}\n\n{', '.join(lacking)}.")
+        yield wrapped(f"{UNPLAYED} {', '.join(lacking)}.")
 
 
 def _runs(free_runs: FreeRuns) -> Iterator[tuple[str, ...]]:
