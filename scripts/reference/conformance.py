@@ -37,7 +37,6 @@ UNPLAYED: Final = "Kafka can perform these in their usual column, and they have 
 OTHERWISE: Final = """
 G12 comes out otherwise: nothing is processed again. Kafka's coordinator of groups seems to append a commit with fewer
 in-sync replicas than min ISR, too (its source of October 2024), and to refuse it later; the core's refuses it at once.
-So does S19: broker 1 is in sync again while the step before its cut rests.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
