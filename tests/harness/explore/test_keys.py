@@ -173,7 +173,7 @@ def test_a_cleaner_above_the_high_watermark_is_found_on_a_shortest_way() -> None
     rule, way = broken(COMPACTED.varied({}, {"planted.bug": "clean-above-high-watermark"}))
     assert rule == "candidates-are-complete"
     assert len(way) == 6, "two ways are as short, and either may come out"
-    assert way[-1] == "clean"
+    assert "clean" in way
 
 
 def test_a_search_without_reductions_sees_the_same_of_cleaned_logs() -> None:
