@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
-from harness.reference.core.types import NONE
+from harness.reference.core.types import NONE, Outside
 
 
 class Log(Protocol):
@@ -126,7 +126,8 @@ class MemoryLog:
     """
 
     lies: bool
-    _before_lies: tuple[int, list[tuple[int, int]]]
+    #: The high watermark and the epochs that were on the disk when it began to lie: no disk of a search does.
+    _before_lies: Outside[tuple[int, list[tuple[int, int]]]]
     durable_offset: int
     batches: list[RecordBatch]
     producers: Producers

@@ -132,7 +132,7 @@ def test_what_is_found_among_records_with_keys_is_no_story_even_if_no_log_was_cl
     """A story made of a counterexample sends records that have no key in common."""
     scope = COMPACTED.varied(TWO, {**MIN_ISR_1, "planted.bug": "acknowledge-after-append"})
     result = exhaust(scope)
-    assert sorted(kinds(result)) == ["deliver", "deliver", "write"], "two orders are as short"
+    assert kinds(result) == ["deliver", "write", "deliver"]
     assert story_text(scope, result) is None
 
 
@@ -172,8 +172,8 @@ def test_a_wrong_cleaner_is_found_on_a_shortest_way(bug: str, rule: str, steps: 
 def test_a_cleaner_above_the_high_watermark_is_found_on_a_shortest_way() -> None:
     rule, way = broken(COMPACTED.varied({}, {"planted.bug": "clean-above-high-watermark"}))
     assert rule == "candidates-are-complete"
-    assert len(way) == 6, "two ways are as short, and either may come out"
-    assert "clean" in way
+    assert sorted(way[:-1]) == ["deliver", "deliver", "write", "write", "write"]
+    assert way[-1] == "clean"
 
 
 def test_a_search_without_reductions_sees_the_same_of_cleaned_logs() -> None:
