@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from harness.plan.model import Plan, WorldPlan
+from harness.plan.traits import GROUPED, TRANSACTIONAL, Trait, workloads_with
 from harness.plan.values import PlanKey
 from harness.plan.worlds import RealTime, Simulated
 from nemesis.roles import RoleKind
-from workloads import WORKLOADS, kind_of
+from workloads import kind_of
 
-
-class _Coordinator(NamedTuple):
-    """A coordinator in words, and the property of workloads that have one."""
-
-    words: str
-    workloads: Literal["grouped", "transactional"]
-
-    def serves(self, workload: str) -> bool:
-        """True if this workload has one."""
-        return bool(getattr(WORKLOADS[workload], self.workloads))
-
-
-#: By the family that strikes it.
-_COORDINATORS: Final[Mapping[str, _Coordinator]] = {
-    RoleKind.COORDINATOR.value: _Coordinator("the coordinator of a group", "grouped"),
-    RoleKind.TRANSACTION_COORDINATOR.value: _Coordinator("the coordinator of transactions", "transactional"),
+#: By the family that strikes it, a coordinator in words, and the trait of workloads that have one.
+_COORDINATORS: Final[Mapping[str, tuple[str, Trait]]] = {
+    RoleKind.COORDINATOR.value: ("the coordinator of a group", GROUPED),
+    RoleKind.TRANSACTION_COORDINATOR.value: ("the coordinator of transactions", TRANSACTIONAL),
 }
 
 
@@ -47,12 +36,11 @@ def check_groups(plan: Plan, plan_key: PlanKey) -> None:
 
 def _refuse_no_coordinator(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
     for family in dict.fromkeys("+".join(plan.families).split("+")):
-        struck = _COORDINATORS.get(family)
-        if struck and plan.schedule is None and not struck.serves(world.workload.name):
-            having = " or ".join(f'"{name}"' for name in WORKLOADS if struck.serves(name))
+        words, trait = _COORDINATORS.get(family, ("", None))
+        if trait and plan.schedule is None and not trait(kind_of(world.workload)):
             raise plan_key.wrong(
-                f'{family} strikes {struck.words}, and the workload "{world.workload.name}" has none; choose {having}, '
-                "or leave the family out"
+                f'{family} strikes {words}, and the workload "{world.workload.name}" has none; choose '
+                f"{workloads_with(trait)}, or leave the family out"
             )
 
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from harness.plan.model import WorldPlan
+from harness.plan.traits import GROUPED, TRANSACTIONAL, Trait, workloads_with, writes_in_transactions
 from harness.plan.values import PlanKey, Table, flattened, table_at
-from workloads import WORKLOADS, WorkloadKind, WorkloadPlan, kind_of
+from workloads import WorkloadPlan, kind_of
 
-_Trait = Literal["grouped", "transactional", "in transactions"]
 #: Keys of ``[workload]`` and settings by the trait of the workloads that look at them.
-_KEYS: Final[Mapping[str, _Trait]] = {
-    "sends_per_transaction": "in transactions",
-    "takeover_every_ms": "in transactions",
-    "aborts_percent": "transactional",
-    "member_change_ms": "grouped",
-    "static_members": "grouped",
+_KEYS: Final[Mapping[str, Trait]] = {
+    "sends_per_transaction": writes_in_transactions,
+    "takeover_every_ms": writes_in_transactions,
+    "aborts_percent": TRANSACTIONAL,
+    "member_change_ms": GROUPED,
+    "static_members": GROUPED,
 }
-_SETTINGS: Final[Mapping[str, _Trait]] = {
-    "group.protocol": "grouped",
-    "session.timeout.ms": "grouped",
-    "commit.mode": "grouped",
-    "auto.offset.reset": "grouped",
-    "transaction.timeout.ms": "transactional",
+_SETTINGS: Final[Mapping[str, Trait]] = {
+    "group.protocol": GROUPED,
+    "session.timeout.ms": GROUPED,
+    "commit.mode": GROUPED,
+    "auto.offset.reset": GROUPED,
+    "transaction.timeout.ms": TRANSACTIONAL,
 }
 
 
@@ -46,18 +46,12 @@ def refuse_idle(table: Table, worlds: Iterable[WorldPlan], plan_key: PlanKey) ->
     _refuse(_SETTINGS, flattened(table_at(table, "matrix", plan_key)), of_worlds.values(), plan_key / "matrix")
 
 
-def _refuse(keys: Mapping[str, _Trait], table: Table, workloads: Iterable[WorkloadPlan], plan_key: PlanKey) -> None:
-    names = {workload.name: kind_of(workload) for workload in workloads}
+def _refuse(keys: Mapping[str, Trait], table: Table, workloads: Iterable[WorkloadPlan], plan_key: PlanKey) -> None:
+    kinds = {workload.name: kind_of(workload) for workload in workloads}
     for key in table:
-        if key in keys and not any(_has(kind, keys[key]) for kind in names.values()):
-            having = " or ".join(f'"{name}"' for name, kind in WORKLOADS.items() if _has(kind, keys[key]))
-            none = " and ".join(f'"{name}"' for name in names)
+        if key in keys and not any(map(keys[key], kinds.values())):
+            none = " and ".join(f'"{name}"' for name in kinds)
             raise (plan_key / key).wrong(
-                f"does nothing in the workload {none}; write name = {having} under [workload], or leave this key out"
+                f"does nothing in the workload {none}; write name = {workloads_with(keys[key])} under [workload], or "
+                "leave this key out"
             )
-
-
-def _has(kind: WorkloadKind, trait: _Trait) -> bool:
-    if trait == "in transactions":
-        return kind.writing == "transactions"
-    return kind.grouped if trait == "grouped" else kind.transactional
