@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 from harness.stories import steps as s
 from harness.stories.group_states import GroupIsEmpty, GroupState, HasCommitted, IsAssigned, IsDone
@@ -27,13 +28,7 @@ def holds(state: s.State, world: StoryWorld) -> bool:
         StepError: it speaks of a record that was not sent.
     """
     try:
-        if isinstance(state, s.RecordState):
-            return _holds_of_records(state, world)
-        if isinstance(state, s.TransactionState):
-            return _holds_of_transactions(state, world)
-        if isinstance(state, GroupState):
-            return _holds_of_groups(state, world)
-        return _holds(state, world)
+        return _kind_of(state).holds(state, world)
     except NoSuchRoleError:
         return False
 
@@ -41,13 +36,7 @@ def holds(state: s.State, world: StoryWorld) -> bool:
 def instead(state: s.State, world: StoryWorld) -> str:
     """The facts of the cluster while ``state`` does not hold, in words."""
     try:
-        if isinstance(state, s.RecordState):
-            return _instead_of_records(state, world)
-        if isinstance(state, s.TransactionState):
-            return _instead_of_transactions(state, world)
-        if isinstance(state, GroupState):
-            return _instead_of_groups(state, world)
-        return _instead(state, world)
+        return _kind_of(state).instead(state, world)
     except NoSuchRoleError as error:
         return str(error)
 
@@ -55,7 +44,7 @@ def instead(state: s.State, world: StoryWorld) -> str:
 # --- of replication --------------------------------------------------------------------------------------------------
 
 
-def _holds(state: s.ReplicationState, world: StoryWorld) -> bool:
+def _holds_of_replication(state: s.ReplicationState, world: StoryWorld) -> bool:
     match state:
         case s.Leads(broker):
             answer = world.leads(world.node(broker))
@@ -78,7 +67,7 @@ def _holds(state: s.ReplicationState, world: StoryWorld) -> bool:
     return answer
 
 
-def _instead(state: s.ReplicationState, world: StoryWorld) -> str:
+def _instead_of_replication(state: s.ReplicationState, world: StoryWorld) -> str:
     if isinstance(state, s.Leads | s.IsFenced | s.InIsr):
         world.node(state.broker)
     match state:
@@ -207,3 +196,23 @@ def _instead_of_groups(state: GroupState, world: StoryWorld) -> str:
             return "it stops halfway" if member.halfway else "it waits for an answer"
         case HasCommitted():
             return f"its commits were taken up to {member.committed.get(world.partition, 'nothing')}"
+
+
+class _Kind(NamedTuple):
+    """A kind of states: which they are, whether one of them holds, and what is so instead."""
+
+    states: Any
+    holds: Callable[[Any, StoryWorld], bool]
+    instead: Callable[[Any, StoryWorld], str]
+
+
+_KINDS: Final = (
+    _Kind(s.ReplicationState, _holds_of_replication, _instead_of_replication),
+    _Kind(s.RecordState, _holds_of_records, _instead_of_records),
+    _Kind(s.TransactionState, _holds_of_transactions, _instead_of_transactions),
+    _Kind(GroupState, _holds_of_groups, _instead_of_groups),
+)
+
+
+def _kind_of(state: s.State) -> _Kind:
+    return next(kind for kind in _KINDS if isinstance(state, kind.states))
