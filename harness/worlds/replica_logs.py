@@ -20,8 +20,9 @@ from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
 from harness.reference.server.storage.segment_files import (
+    HEADER,
+    HEADER_BYTES,
     LAST_OFFSET_DELTA,
-    LAST_OFFSET_DELTA_AT,
     MAGIC_AT,
     MAGIC_V2,
     MESSAGES,
@@ -88,8 +89,8 @@ def log_end(directory: Path) -> int:
                 for location in batches_of(file):
                     end = location.base_offset + 1
                     if location.magic == MAGIC_V2:
-                        file.seek(location.position + LAST_OFFSET_DELTA_AT)
-                        end += LAST_OFFSET_DELTA.unpack(file.read(LAST_OFFSET_DELTA.size))[0]
+                        file.seek(location.position)
+                        end += HEADER.unpack(file.read(HEADER_BYTES))[LAST_OFFSET_DELTA]
         except OSError:  # A segment that was dropped meanwhile.
             continue
     return end

@@ -16,14 +16,13 @@ from typing import BinaryIO, Final, NamedTuple
 #: largest timestamp, producer id, producer epoch, base sequence, number of records.
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = HEADER.size
+#: The position of the last offset delta among these.
+LAST_OFFSET_DELTA: Final = 6
 #: Base offset and length stand before the bytes that the length counts; they and the leader epoch behind them are
 #: outside the checksum, so a broker may write them. Single messages begin with the same two fields.
 PREFIX: Final = struct.Struct(">qii")
 UNCOUNTED_BYTES: Final = 12
 MAGIC_AT: Final = 16
-#: The last offset of a batch, less its first.
-LAST_OFFSET_DELTA: Final = struct.Struct(">i")
-LAST_OFFSET_DELTA_AT: Final = 23
 CHECKED_FROM: Final = 21
 #: The largest timestamp of a batch's records, in milliseconds since 1970.
 MAX_TIMESTAMP: Final = struct.Struct(">q")
