@@ -31,7 +31,8 @@ choice of settings. [The guide](../guides/stories.md) has a first one; `ackproof
 """
 STEPS: Final = """
 One step a line; `#` begins a comment. If a step cannot be performed, or a wait ends at its limit, the story did not go
-as written, which is not as expected. With `try` before it, a step may fail.
+as written, which is not as expected. With `try` before it, a step may fail; with `try in a0 all/2*:` before it, only in
+these columns.
 
 `BROKER` is `0`, `1`, `2`, `leader`, `the former leader`, `the other follower` (the replica that is neither) or `the
 coordinator`, as it is when the step begins. Where several are possible it may be `all`. A broker that was killed is
