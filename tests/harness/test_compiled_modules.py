@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from harness.compiled import INDEX, INSIDE, VARIABLE, built_from, form_of_modules, use_compiled
 from harness.machine.versions import versions
+from scripts import compile as compiling
 from scripts.compiled_wheel import CompiledWheel
 
 FILES = {"harness.fake_of_a_test": "harness/fake.py", "fake_of_a_test": "fake.py"}
@@ -97,6 +99,14 @@ def test_a_wheel_has_what_was_built_from_its_source_and_says_for_whom(root: Path
     (root / "harness" / "one.py").write_text("a = 2\n")
     with pytest.raises(ValueError, match="run make compiled again"):
         hook.initialize("standard", data)
+
+
+def test_what_is_compiled_imports_nothing_of_mypy(tmp_path: Path) -> None:
+    (file := tmp_path / "one.py").write_text("import sys\n\n\nclass Two:\n    pass\n")
+    compiling._change(file, "one")
+    imports = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom)]
+    assert [node.module for node in imports] == ["typing"]
+    assert "mypyc_attr" in file.read_text()
 
 
 def test_a_build_is_for_one_python(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
