@@ -20,11 +20,12 @@ from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
-from harness.reference.core.transaction_coordinator import TransactionCoordinator
+from harness.reference.core.transaction_coordinator import TransactionCoordinator, TransactionRecord
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
     BrokerConfig,
+    ErrorCode,
     Image,
     NodeId,
     Outside,
@@ -358,6 +359,11 @@ class Broker(Node):
     def group_members(self) -> int | None:
         """The number of members of groups, where it coordinates them."""
         return self._groups.members
+
+    @property
+    def transactional_ids(self) -> tuple[ErrorCode, dict[str, TransactionRecord]]:
+        """The transactional ids that it knows as their coordinator, or why it knows none (rule 50)."""
+        return self._transactions.described()
 
     def _on_written(self, message: messages.ProduceResponse) -> None:
         """One of the coordinators has asked for it."""

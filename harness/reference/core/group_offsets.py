@@ -57,6 +57,16 @@ class GroupOffsets(Generic[Offset]):
         """All that the group remembers."""
         return {partition: offset for partition, (_, offset) in self._remembered.items()}
 
+    def partitions(self) -> set[TopicPartition]:
+        """The log partitions with an offset that is remembered or pending."""
+        return self._remembered.keys() | {each for pending in self._pending.values() for each in pending}
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """The offsets of these log partitions were deleted, those that were pending too (rule 56)."""
+        for partition in partitions:
+            for offsets in (self._remembered, *self._pending.values()):
+                offsets.pop(partition, None)
+
     def unstable(self, partitions: Iterable[TopicPartition]) -> bool:
         """Some of these log partitions has an offset that is pending."""
         held = {partition for pending in self._pending.values() for partition in pending}

@@ -7,7 +7,9 @@ a new leader recognises a retry.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from harness.reference.core.messages import Marker, RecordBatch
 from harness.reference.core.transactions import PartitionTransactions
@@ -19,6 +21,20 @@ BATCHES_KEPT = 5
 LAST_SEQUENCE = 2**31 - 1
 #: Producers remembered per partition; the one silent for longest is forgotten (Kafka forgets after a day instead).
 PRODUCERS_KEPT = 10_000
+
+
+class KnownProducer(msgspec.Struct, frozen=True):
+    """A producer as a log shows it (rule 50): the last that it wrote, and its open transaction.
+
+    What is not known, or not there, is NONE: ``open_since`` without an open transaction, the time in virtual time.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_stamped_us: int
+    coordinator_epoch: int
+    open_since: int
 
 
 class Producers:
@@ -82,11 +98,23 @@ class Producers:
         return ErrorCode.INVALID_PRODUCER_EPOCH if late or epoch < newest else NO_ERROR
 
     def last_sequence(self, producer_id: int) -> int:
-        """The last sequence number that is known of a producer; -1 of one that is not known, or has written nothing."""
+        """The last sequence number that is known of a producer; -1 of one that is not known, or has written none."""
         kept = self._kept.get(producer_id)
-        if not kept or kept[-1].marker is not None:
+        if not kept or kept[-1].base_sequence == NONE:
             return NONE
         return (kept[-1].base_sequence + kept[-1].count - 1) & LAST_SEQUENCE
+
+    def described(self) -> Iterator[KnownProducer]:
+        """All producers, the one that was silent for longest first."""
+        for producer_id, kept in self._kept.items():
+            yield KnownProducer(
+                producer_id,
+                kept[-1].producer_epoch,
+                self.last_sequence(producer_id),
+                kept[-1].stamped_us,
+                self.transactions.coordinator_epoch(producer_id),
+                self.transactions.open.get(producer_id, NONE),
+            )
 
     def ends_with(self, batch: RecordBatch) -> bool:
         """It is the newest batch that is known of its producer."""

@@ -256,6 +256,12 @@ class TransactionCoordinator(Coordinator):
     def _end_of(self, answer: messages.EndTxnResponse, record: TransactionRecord) -> messages.CoordinatorAnswer:
         return _with_identity(answer, record) if self._raised else answer
 
+    def described(self) -> tuple[ErrorCode, dict[str, TransactionRecord]]:
+        """Rule 50: what is committed of each transactional id, or the error of a broker that does not know."""
+        error = self._unavailable()
+        records = {} if error else {name: each.record for name, each in self._transactions.items()}
+        return error, {name: record for name, record in records.items() if record.producer_epoch != NONE}
+
     # --- why not -------------------------------------------------------------------------------------------------
 
     def _busy(self, transaction: Transaction) -> ErrorCode:

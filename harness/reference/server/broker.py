@@ -25,6 +25,7 @@ from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
+from harness.reference.server.handlers.reports import Reports
 from harness.reference.server.handlers.transactions import TransactionRequests
 from harness.reference.server.links import NodeLinks
 from harness.reference.server.peers import ControllerLink, LeaderLink
@@ -116,6 +117,7 @@ class BrokerServer:
         self._transactions = transactions = TransactionRequests(
             self._gateway, lambda: self._core.image, coordinators, groups.write_marker
         )
+        reports = Reports(lambda: self._core.image, self._core.replicas, lambda: self._core.transactional_ids)
         self._handlers: dict[int, Callable[[Call], None]] = {
             ApiKey.PRODUCE: data.produce,
             ApiKey.FETCH: data.fetch,
@@ -141,6 +143,11 @@ class BrokerServer:
             ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
             ApiKey.OFFSET_COMMIT: groups.offset_commit,
             ApiKey.OFFSET_FETCH: groups.offset_fetch,
+            ApiKey.DELETE_GROUPS: groups.delete_groups,
+            ApiKey.OFFSET_DELETE: groups.offset_delete,
+            ApiKey.DESCRIBE_PRODUCERS: reports.describe_producers,
+            ApiKey.DESCRIBE_TRANSACTIONS: reports.describe_transactions,
+            ApiKey.LIST_TRANSACTIONS: reports.list_transactions,
         }
 
     def start(self) -> None:

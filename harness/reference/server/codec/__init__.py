@@ -9,9 +9,10 @@ Only this package and :mod:`harness.clients` (clients without a library) import 
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin import configs, groups, topics
+from kafka.protocol.admin import configs, groups, topics, transactions
 from kafka.protocol.consumer import fetch, group, offsets
 from kafka.protocol.metadata import api_versions, find_coordinator, metadata
 from kafka.protocol.producer import produce, transaction
@@ -54,12 +55,25 @@ _TABLE: Final = (
     Api(transaction.TxnOffsetCommitRequest, transaction.TxnOffsetCommitResponse, (0, 4)),
     Api(offsets.OffsetForLeaderEpochRequest, offsets.OffsetForLeaderEpochResponse, (2, 4)),
     Api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse, (1, 4)),
+    Api(groups.DeleteGroupsRequest, groups.DeleteGroupsResponse, (0, 2)),
+    Api(group.OffsetDeleteRequest, group.OffsetDeleteResponse, (0, 0)),
+    Api(transactions.DescribeProducersRequest, transactions.DescribeProducersResponse, (0, 0)),
+    Api(transactions.DescribeTransactionsRequest, transactions.DescribeTransactionsResponse, (0, 0)),
+    Api(transactions.ListTransactionsRequest, transactions.ListTransactionsResponse, (0, 1)),
 )
 APIS: Final[dict[int, Api]] = {api.request.API_KEY: api for api in _TABLE}
 #: The versions that clients see. Produce is advertised from 0 though 0 to 2 are refused: with a minimum of 3 an old
 #: librdkafka silently sends gzip batches uncompressed (KAFKA-18659).
 ADVERTISED: Final = {key: (0, api.versions[1]) if key == ApiKey.PRODUCE else api.versions for key, api in APIS.items()}
-_FLEXIBLE_FROM: Final = {key: api.request._flexible_versions[0] for key, api in APIS.items()}  # noqa: SLF001
+#: The begin of a consumer's subscription: its version and the number of topics. Each has its length before it.
+_SUBSCRIPTION: Final = struct.Struct(">hi")
+_LENGTH: Final = struct.Struct(">h")
+#: An API without flexible versions is not here.
+_FLEXIBLE_FROM: Final = {
+    key: first
+    for key, api in APIS.items()
+    if (first := api.request._flexible_versions[0]) >= 0  # noqa: SLF001
+}
 
 
 def decode_request(frame: memoryview) -> tuple[Header, Any]:
@@ -85,8 +99,22 @@ def encode_response(header: Header, fields: Fields) -> bytes:
     key, version = header.api_key, header.version
     if key == ApiKey.API_VERSIONS and fields["error_code"] != ErrorCode.NONE:
         version = 0
-    tagged = key != ApiKey.API_VERSIONS and version >= _FLEXIBLE_FROM[key]
+    tagged = key != ApiKey.API_VERSIONS and version >= _FLEXIBLE_FROM.get(key, version + 1)
     return response_frame(APIS[key].response, fields, version, header.correlation, tagged_header=tagged)
+
+
+def subscribed_topics(metadata: bytes) -> set[str] | None:
+    """The topics with which a consumer's part of a JoinGroup begins, any version; None where it is no such part."""
+    try:
+        _, count = _SUBSCRIPTION.unpack_from(metadata)
+        position, topics = _SUBSCRIPTION.size, set()
+        for _ in range(count):
+            begin = position + _LENGTH.size
+            position = begin + _LENGTH.unpack_from(metadata, position)[0]
+            topics.add(str(metadata[begin:position], "utf-8"))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return topics
 
 
 def client_of(frame: memoryview) -> str | None:

@@ -1,8 +1,9 @@
 """Committed offsets of each group, and their form as records of the internal topic.
 
 A commit is a record in the group's partition of ``__consumer_offsets``; it counts once that record is acknowledged by
-all in-sync replicas, or with its transaction. A new leader of the partition reads it from its start. Nothing is
-compacted: the log is as long as there were commits. The content of its records is this broker's own (MessagePack).
+all in-sync replicas, or with its transaction. One without a value deletes the offset, also where that is pending. A new
+leader of the partition reads it from its start. Nothing is compacted: the log is as long as there were commits. The
+content of its records is this broker's own (MessagePack).
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
     metadata: str | None = ""
 
 
-Commit = tuple[str, TopicPartition, CommittedOffset]
+#: The offset of a group for a log partition, None where it is deleted.
+Commit = tuple[str, TopicPartition, CommittedOffset | None]
 #: The id and epoch of a producer.
 Producer = tuple[int, int]
 
@@ -49,16 +51,17 @@ def partition_of(group: str) -> TopicPartition:
 
 def encode_commits(
     group: str,
-    commits: Mapping[TopicPartition, CommittedOffset],
+    commits: Mapping[TopicPartition, CommittedOffset | None],
     timestamp_ms: int,
     producer: Producer | None = None,
 ) -> bytes:
-    """One record batch with one record a commit; with a ``producer`` they count with its transaction."""
+    """One record batch with one record a commit, or a deletion; with a ``producer`` they count with its transaction."""
     identity = (NONE, NONE) if producer is None else producer
     builder: Any = DefaultRecordBatchBuilder(2, 0, int(producer is not None), *identity, NONE, 1 << 30)
     for number, (partition, committed) in enumerate(commits.items()):
         key = msgspec.msgpack.encode(_Key(group, partition.topic, partition.partition))
-        builder.append(number, timestamp_ms, key, msgspec.msgpack.encode(committed), [])
+        value = None if committed is None else msgspec.msgpack.encode(committed)
+        builder.append(number, timestamp_ms, key, value, [])
     return bytes(builder.build())
 
 
@@ -68,7 +71,8 @@ def decode_commits(batch: RecordBatch) -> Iterator[Commit]:
     for record in records:
         try:
             key = msgspec.msgpack.decode(record.key or b"", type=_Key)
-            committed = msgspec.msgpack.decode(record.value or b"", type=CommittedOffset)
+            deleted = record.value is None
+            committed = None if deleted else msgspec.msgpack.decode(record.value, type=CommittedOffset)
         except msgspec.MsgspecError:
             continue
         yield key.group, TopicPartition(key.topic, key.partition), committed
@@ -83,16 +87,23 @@ class OffsetStore:
     def put(
         self,
         group: str,
-        commits: Mapping[TopicPartition, CommittedOffset],
+        commits: Mapping[TopicPartition, CommittedOffset | None],
         log_offset: int,
         producer_id: int = NONE,
     ) -> None:
-        """Remember commits that are on the log at ``log_offset``; a producer's wait for its transaction's end."""
+        """Remember commits that are on the log at ``log_offset``; a producer's wait for its transaction's end.
+
+        What is deleted is forgotten. Calls come in the order of the log.
+        """
         offsets = self._groups.setdefault(group, GroupOffsets())
+        kept = {partition: committed for partition, committed in commits.items() if committed is not None}
         if producer_id == NONE:
-            offsets.commit(commits, log_offset)
+            offsets.commit(kept, log_offset)
         else:
-            offsets.hold(producer_id, commits, log_offset)
+            offsets.hold(producer_id, kept, log_offset)
+        offsets.drop(commits.keys() - kept)
+        if not offsets.partitions():
+            del self._groups[group]
 
     def end(self, partition: TopicPartition, producer_id: int, *, commit: bool) -> None:
         """A marker on this ``partition`` of the internal topic ended the transaction of a producer."""

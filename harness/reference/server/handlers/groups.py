@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from harness.reference.core import messages as core
@@ -16,8 +17,9 @@ from harness.reference.core.replica import Replica
 from harness.reference.core.types import ACKS_ALL, NONE, OFFSETS_TOPIC, ErrorCode, Image, NodeId, TopicPartition
 from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed
-from harness.reference.server.handlers.gateway import Call, Gateway
-from harness.reference.server.handlers.membership import Answers, Groups, State, refused
+from harness.reference.server.handlers.gateway import Call, Gateway, Gather
+from harness.reference.server.handlers.group_table import Groups
+from harness.reference.server.handlers.membership import Answers, State, refused
 from harness.reference.server.runtime import now_us
 from harness.reference.server.storage.batches import parse_incoming
 
@@ -161,6 +163,47 @@ class GroupRequests:
         groups = [{"group_id": group.group_id, **self._fetched(group, stable=stable)} for group in request.groups]
         call.reply({"groups": groups})
 
+    def delete_groups(self, call: Call) -> None:
+        """DeleteGroups: a group is gone once all its offsets are deleted on every in-sync replica (rule 56)."""
+        names = call.request.groups_names
+        gather = Gather(len(names), lambda rows: call.reply({"results": rows}))
+
+        def put(index: int, name: str, error: ErrorCode) -> None:
+            gather.put(index, {"group_id": name, "error_code": error})
+
+        for index, name in enumerate(names):
+            self._delete(name, partial(put, index, name))
+
+    def _delete(self, name: str, reply: Callable[[ErrorCode], None]) -> None:
+        partitions = self._store.get(name).partitions()
+        error = self._refusal(name) or self._groups.delete(name, remembered=bool(partitions))
+        if error or not partitions:
+            reply(error)
+        else:
+            self._append(name, dict.fromkeys(sorted(partitions)), None, reply)
+
+    def offset_delete(self, call: Call) -> None:
+        """OffsetDelete: the same for some of a group's offsets, but not of topics that members read (rule 56)."""
+        name, asked = call.request.group_id, [partition for partition, _ in by_partition(call.request.topics)]
+        remembered, image = self._store.get(name).partitions(), self._image()
+        error = self._refusal(name)
+        if not error and not remembered and name not in self._groups.groups:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        refusals = {each: self._groups.offset_deletion_error(name, each.topic) for each in asked}
+        if ErrorCode.NON_EMPTY_GROUP in refusals.values():
+            error = error or ErrorCode.NON_EMPTY_GROUP
+        refusals |= {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in asked if image.partition(each) is None}
+
+        def reply(error: ErrorCode) -> None:
+            rows = ((each, {"error_code": refusals[each]}) for each in asked)
+            call.reply({"error_code": error, "topics": [] if error else by_topic(rows)})
+
+        doomed = [] if error else [each for each in asked if not refusals[each] and each in remembered]
+        if doomed:
+            self._append(name, dict.fromkeys(doomed), None, reply)
+        else:
+            reply(error)
+
     # --- transactions ---------------------------------------------------------------------------------------------
 
     def write_marker(self, message: core.WriteTxnMarkers, answered: Callable[[core.ProduceResponse], None]) -> None:
@@ -244,7 +287,7 @@ class GroupRequests:
     def _append(
         self,
         group: str,
-        commits: Mapping[TopicPartition, committed.CommittedOffset],
+        commits: Mapping[TopicPartition, committed.CommittedOffset | None],
         producer: committed.Producer | None,
         reply: Callable[[ErrorCode], None],
     ) -> None:

@@ -14,19 +14,21 @@ a client may ask again at once. Static membership (KIP-345) is not offered: an i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
-from harness.reference.core.types import NONE, ErrorCode
+from harness.reference.core.types import ErrorCode
+from harness.reference.server.codec import subscribed_topics
 from harness.reference.server.codec.wire import ApiKey, Fields
 from harness.reference.server.handlers.gateway import Call
 
-#: Groups with members at one coordinator, and members of a group.
-GROUPS_MAX: Final = 1_000
+#: Members of a group.
 MEMBERS_MAX: Final = 1_000
+#: The kind of protocol of groups of consumers.
+CONSUMER: Final = "consumer"
 #: Bounds of a session; Kafka allows 6 s to 30 min by default, tests want shorter ones.
 SESSION_MS_MIN: Final = 100
 SESSION_MS_MAX: Final = 1_800_000
@@ -174,6 +176,17 @@ class ServedGroup:
                 for member in self.members.values()
             ],
         }
+
+    def offset_deletion_error(self, topic: str) -> ErrorCode:
+        """The error of deleting offsets of ``topic``: a member reads it, or may, while they join (rule 56)."""
+        if self.state is State.EMPTY:
+            return ErrorCode.NONE
+        if self.protocol_type != CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP
+        offers = [member.protocols.get(self.protocol or "", b"") for member in self.members.values()]
+        read = [subscribed_topics(offer) if self.state is State.STABLE else None for offer in offers]
+        kept = any(topics is None or topic in topics for topics in read)
+        return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if kept else ErrorCode.NONE
 
     def expire(self, now_us: int) -> None:
         """Drop members that fell silent; end a joining whose time is over. Who waits for an answer is not silent."""
@@ -327,73 +340,3 @@ def left(call: Call, leave: Callable[[str], ErrorCode]) -> Fields:
         return {"error_code": leave(call.request.member_id)}
     rows = [{"member_id": each.member_id, "error_code": leave(each.member_id)} for each in call.request.members]
     return {"error_code": ErrorCode.NONE, "members": rows}
-
-
-_ENTRIES: Final[Mapping[int, Callable[[ServedGroup, int, Call], None]]] = {
-    ApiKey.JOIN_GROUP: ServedGroup.join,
-    ApiKey.SYNC_GROUP: ServedGroup.sync,
-    ApiKey.HEARTBEAT: ServedGroup.heartbeat,
-    ApiKey.LEAVE_GROUP: ServedGroup.leave,
-}
-
-
-class Groups:
-    """All groups of one coordinator, those that anybody joined since it is one.
-
-    ``incarnation`` makes member names unique across restarts.
-    """
-
-    def __init__(self, incarnation: int) -> None:
-        self._incarnation = incarnation
-        self.groups: dict[str, ServedGroup] = {}
-        self._members = 0
-
-    def handle(self, now_us: int, call: Call) -> Answers:
-        """Take one call of a member. A join makes the group where there is room for one more."""
-        name, key = call.request.group_id, call.header.api_key
-        group = self.groups.get(name)
-        if group is None and key == ApiKey.JOIN_GROUP:
-            if not self._room():
-                return [(call, refused(call, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
-            group = self.groups[name] = ServedGroup(name, self._new_name)
-        if group is not None:
-            _ENTRIES[key](group, now_us, call)
-            return group.take()
-        if key == ApiKey.LEAVE_GROUP:
-            return [(call, left(call, lambda _: ErrorCode.UNKNOWN_MEMBER_ID))]
-        return [(call, refused(call, ErrorCode.UNKNOWN_MEMBER_ID))]
-
-    def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
-        """The error of committing offsets; a consumer outside any generation may where the group has no members."""
-        group = self.groups.get(group_name)
-        if group is None or not group.members:
-            return ErrorCode.NONE if generation == NONE else ErrorCode.UNKNOWN_MEMBER_ID
-        error = group.membership_error(member, generation)
-        if not error:
-            group.members[member].heard(now_us)
-        if not error and group.state == State.SYNCING:
-            error = ErrorCode.REBALANCE_IN_PROGRESS
-        return error
-
-    def expire(self, now_us: int) -> Answers:
-        """Time has passed."""
-        for group in self.groups.values():
-            group.expire(now_us)
-        return [answer for group in self.groups.values() for answer in group.take()]
-
-    def abandon(self, mine: Callable[[str], bool]) -> Answers:
-        """Forget every group for which ``mine`` is not true any more."""
-        others = [group for name, group in self.groups.items() if not mine(name)]
-        for group in others:
-            group.abandon()
-            del self.groups[group.name]
-        return [answer for group in others for answer in group.take()]
-
-    def _room(self) -> bool:
-        if len(self.groups) >= GROUPS_MAX:
-            self.groups = {n: g for n, g in self.groups.items() if g.members or g.named}
-        return len(self.groups) < GROUPS_MAX
-
-    def _new_name(self, client_id: str) -> str:
-        self._members += 1
-        return f"{client_id}-{self._incarnation:x}-{self._members}"

@@ -141,7 +141,7 @@ class FileLog:
         self._file.cut(self._positions[kept])
         del self._offsets[kept + 1 :], self._positions[kept + 1 :], self._latest_ms[kept:]
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
-        self.producers = Producers(replace(batch, records=b"") for batch in self._file.scan())
+        self.producers = Producers(_remembered(batch) for batch in self._file.scan())
 
     def reset_to(self, offset: int) -> None:
         """Drop everything and start again, empty, at ``offset``."""
@@ -207,8 +207,13 @@ class FileLog:
         self._offsets.append(batch.next_offset)
         self._positions.append(self._positions[-1] + batch.size_bytes)
         if batch.producer_id != NONE:
-            self.producers.record(replace(batch, records=b""))
+            self.producers.record(_remembered(batch))
 
     def _learn_epoch(self, batch: RecordBatch) -> None:
         if batch.leader_epoch > self._epochs.last:
             self.start_epoch(batch.leader_epoch, batch.base_offset)
+
+
+def _remembered(batch: RecordBatch) -> RecordBatch:
+    """The part of a batch that its producer's state has: no records, and the time of the last of them."""
+    return replace(batch, records=b"", stamped_us=max_timestamp_ms(batch) * 1000)

@@ -8,12 +8,13 @@ import pytest
 
 from harness.reference.core import messages
 from harness.reference.core.messages import Marker, RecordBatch
-from harness.reference.core.producers import Producers
-from harness.reference.core.transaction_coordinator import LOG
+from harness.reference.core.producers import KnownProducer, Producers
+from harness.reference.core.transaction_coordinator import LOG, TransactionState
 from harness.reference.core.transactions import PartitionTransactions
-from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
+from harness.reference.core.types import CONTROLLER, NO_ERROR, NONE, BrokerConfig, ErrorCode
 from nemesis.cluster import Link
 from tests.harness.reference.core.transaction_lab import Identity, TransactionLab
+from tests.harness.worlds.simulated.driven import AT
 
 
 def record(offset: int, producer: int = 7, epoch: int = 0, sequence: int = 0) -> RecordBatch:
@@ -289,6 +290,35 @@ def test_a_coordinator_that_has_not_read_its_log_says_so() -> None:
     lab.lose = lambda source, target, message: False
     lab.run(1_500)
     assert lab.init().producer_epoch == 1
+
+
+def test_producers_and_transactions_are_described_where_they_are_known() -> None:
+    lab = TransactionLab()
+    identity = lab.in_transaction("a", "b")
+    lab.run(500)
+    for node in range(3):
+        (producer,) = lab.log(node).producers.described()
+        assert producer == KnownProducer(*identity, 1, NONE, NONE, 0)
+    error, records = lab.brokers[1].transactional_ids
+    assert (error, records["one"].state, records["one"].partitions) == (NO_ERROR, TransactionState.ONGOING, (AT,))
+    assert lab.brokers[0].transactional_ids == (ErrorCode.NOT_COORDINATOR, {})
+    lab.end(identity, commit=False)
+    lab.complete()
+    (producer,) = lab.log(0).producers.described()
+    assert producer == KnownProducer(identity.producer_id, 1, NONE, NONE, 0, NONE)
+    assert lab.brokers[1].transactional_ids[1]["one"].state is TransactionState.COMPLETE_ABORT
+
+
+def test_a_transactional_id_is_described_once_its_producer_is_committed() -> None:
+    lab = TransactionLab()
+    lab.lose = lambda source, target, message: target == 1 and isinstance(message, messages.Fetch)
+    lab.send(1, messages.InitProducerId(lab.correlation(), "one", 60_000))
+    lab.run(200)
+    assert lab.brokers[1].replicas[LOG].log.end_offset == 1
+    assert lab.brokers[1].transactional_ids == (NO_ERROR, {})
+    lab.lose = lambda source, target, message: False
+    lab.run(2_000)
+    assert lab.brokers[1].transactional_ids[1]["one"].producer_epoch == 0
 
 
 def test_transactions_of_a_partition_survive_truncation_and_restart() -> None:

@@ -34,6 +34,7 @@ from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Gateway
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
+from harness.reference.server.handlers.reports import Reports
 from harness.reference.server.handlers.transactions import TransactionRequests
 from harness.reference.server.storage.batches import split
 from harness.reference.server.storage.log import FileLog
@@ -71,6 +72,7 @@ class LoneBroker:
         self.groups = GroupRequests(ITSELF, self._gateway, image, replicas=self.broker.replicas)
         coordinators = Coordinators(ITSELF, image, cluster, CONFIG.topics)
         self.transactions = TransactionRequests(self._gateway, image, coordinators, self.groups.write_marker)
+        self.reports = Reports(image, self.broker.replicas, lambda: self.broker.transactional_ids)
         self._take(self.broker.start(0))
         self._deliver(CONTROLLER, core.RegisterBrokerResponse(ErrorCode.NONE, incarnation, 1))
         self._deliver(CONTROLLER, core.AllocateProducerIdsResponse(ErrorCode.NONE, 4_000, 1_000))
@@ -157,13 +159,34 @@ class LoneBroker:
             self.transactions.add_offsets, 25, producer_id=producer_id, producer_epoch=epoch, **values
         ).error_code
 
-    def commit_offset(self, identity, group, offset, name="one"):
-        """Commit the offset of the first log partition with a transaction."""
+    def commit_offset(self, identity, group, offset, name="one", **member):
+        """Commit the offset of the first log partition with a transaction; ``member`` says for whom."""
         part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
         producer_id, epoch = identity
         values = {"transactional_id": name, "group_id": group, "producer_id": producer_id, "producer_epoch": epoch}
         topics = [{"name": "t", "partitions": [part]}]
-        return self.ask(self.groups.txn_offset_commit, 28, topics=topics, **values).topics[0].partitions[0].error_code
+        return (
+            self.ask(self.groups.txn_offset_commit, 28, topics=topics, **values, **member)
+            .topics[0]
+            .partitions[0]
+            .error_code
+        )
+
+    def commit_plainly(self, group, offset):
+        """Commit the offset of the first log partition; the error."""
+        part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        values = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
+        topics = [{"name": "t", "partitions": [part]}]
+        return self.ask(self.groups.offset_commit, 8, 9, topics=topics, **values).topics[0].partitions[0].error_code
+
+    def delete(self, *groups):
+        """Delete groups; the error of each."""
+        answer = self.ask(self.groups.delete_groups, 42, groups_names=list(groups))
+        return {row.group_id: row.error_code for row in answer.results}
+
+    def listed(self):
+        """The groups that it lists."""
+        return [row.group_id for row in self.ask(self.groups.list_groups, 16).groups]
 
     def offset_of(self, group, *, stable=True):
         """The error and the offset that a group is told."""

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from harness.hosts import Ports
 from harness.observations import Observation, from_lines
+from harness.reference.server.codec import APIS
+from harness.reference.server.codec.wire import decode, request_frame
 
 CONTROLLER = 100
 LIMIT_S = 20.0
@@ -84,6 +86,23 @@ class Cluster:
             client.sendall(json.dumps(command).encode() + b"\n")
             with client.makefile("rb") as answer:
                 return json.loads(answer.readline())
+
+    def ask(self, node: int, key: int, **values: Any) -> Any:
+        """The answer of one broker to a client's request, in the newest version that is served."""
+        api = APIS[key]
+        version = api.versions[1]
+        with socket.create_connection(("127.0.0.1", self.ports[node]), timeout=LIMIT_S) as client:
+            client.sendall(request_frame(api.request, values, version, 1, "test"))
+            with client.makefile("rb") as answers:
+                frame = answers.read(int.from_bytes(answers.read(4), "big"))
+        return decode(api.response, memoryview(frame)[5 if api.response.flexible_version_q(version) else 4 :], version)
+
+    def create(self, topic: str) -> None:
+        """Make a topic of one log partition on three brokers, and wait for it."""
+        wanted = {"name": topic, "num_partitions": 1, "replication_factor": 3, "assignments": [], "configs": []}
+        [made] = self.ask(self.brokers[0], 19, topics=[wanted], timeout_ms=5_000, validate_only=False).topics
+        assert made.error_code == 0, made
+        self.wait_for_topic(topic, 1)
 
     def status(self, node: int) -> dict[str, Any]:
         return self.control(node, op="status")

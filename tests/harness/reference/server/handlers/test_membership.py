@@ -4,9 +4,9 @@ import pytest
 
 from harness.reference.core.types import ErrorCode
 from harness.reference.server.codec.wire import ApiKey, Header
-from harness.reference.server.handlers import membership
+from harness.reference.server.handlers import group_table
 from harness.reference.server.handlers.gateway import Call
-from harness.reference.server.handlers.membership import Groups
+from harness.reference.server.handlers.group_table import Groups
 
 SESSION_MS = 1_000
 REBALANCE_MS = 5_000
@@ -228,7 +228,7 @@ def test_a_group_given_up_answers_everybody_who_waits(pair):
 
 
 def test_there_are_only_so_many_groups_and_empty_ones_make_room(table, monkeypatch):
-    monkeypatch.setattr(membership, "GROUPS_MAX", 3)
+    monkeypatch.setattr(group_table, "GROUPS_MAX", 3)
     member = table.join(0, group="g").member_id
     assert [table.join(n, group=f"g{n}").error_code for n in (1, 2)] == [ErrorCode.NONE] * 2
     assert table.join(3, group="g3").error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

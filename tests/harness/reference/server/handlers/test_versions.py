@@ -23,8 +23,8 @@ from harness.reference.server.config import NodeConfig
 from harness.reference.server.handlers import committed
 from harness.reference.server.handlers.coordinators import Coordinators
 from harness.reference.server.handlers.data import DataRequests
+from harness.reference.server.handlers.group_table import Groups
 from harness.reference.server.handlers.groups import GroupRequests
-from harness.reference.server.handlers.membership import Groups
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.handlers.transactions import TransactionRequests
 from harness.reference.server.storage.batches import split
