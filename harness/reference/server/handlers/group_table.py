@@ -48,7 +48,7 @@ class Groups:
         return [(call, refused(call, ErrorCode.UNKNOWN_MEMBER_ID))]
 
     def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
-        """The error of committing offsets; who is outside any generation may while there are no members."""
+        """The error of committing offsets (rule 55); who is outside any generation may while there are no members."""
         group = self.groups.get(group_name)
         if group is None or not group.members:
             return ErrorCode.NONE if generation == NONE else ErrorCode.UNKNOWN_MEMBER_ID

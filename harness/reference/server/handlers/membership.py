@@ -1,4 +1,4 @@
-"""Consumer groups, classic protocol: members, leaders and assignments. Sans-IO.
+"""Consumer groups, classic protocol: members, leaders and assignments (rules 51 to 54). Sans-IO.
 
 A group goes through four states, and this module owns every transition:
 

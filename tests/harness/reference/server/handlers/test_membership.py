@@ -182,6 +182,29 @@ def test_a_follower_that_syncs_before_the_leader_waits_for_it(pair):
     assert pair.sync("late", pair.b, 3).assignment == b""
 
 
+def test_an_assignment_is_for_members_of_its_generation(pair):
+    assert pair.sync("old", pair.b, 1).error_code == ErrorCode.ILLEGAL_GENERATION
+    assert pair.sync("stranger", "nobody", 2).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert pair.sync("again", pair.b, 2).assignment == b"other half"
+    pair.join("c1")
+    assert pair.sync("joining", pair.b, 2).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_leader_that_joins_again_makes_all_join_again(pair):
+    assert pair.join("a3", pair.a) is None
+    assert pair.beat(pair.b, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert pair.join("b2", pair.b).generation_id == pair.answers["a3"].generation_id == 3
+
+
+def test_a_heartbeat_keeps_a_member_while_others_join(pair):
+    pair.join("c1")
+    for _ in range(3):
+        pair.pass_ms(SESSION_MS - 100)
+        assert pair.beat(pair.b, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert set(pair.groups.groups["g"].members) >= {pair.b}
+    assert pair.beat(pair.a, 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_rebalance_ends_the_waiting_for_an_assignment(pair):
     pair.join("c1")
     pair.join("a3", pair.a)

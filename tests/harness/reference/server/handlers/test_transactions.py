@@ -201,3 +201,19 @@ def test_offsets_of_a_producer_that_was_fenced_are_refused(alone):
     first = alone.init()
     alone.init()
     assert alone.add_offsets(first, "g") == ErrorCode.PRODUCER_FENCED
+
+
+def test_a_member_commits_in_a_transaction_in_its_present_generation_only(alone):
+    """A member whose assignment is not there yet may, too: it has the one of the generation before."""
+    values = {"group_id": "g", "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": "consumer"}
+    protocols = [{"name": "range", "metadata": b""}]
+    name = alone.ask(alone.groups.member, 11, 3, protocols=protocols, member_id="", **values).member_id
+    identity = alone.init()
+    alone.add_offsets(identity, "g")
+    for member, generation, error in [
+        (name, 0, ErrorCode.ILLEGAL_GENERATION),
+        ("nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        (name, 1, ErrorCode.NONE),
+    ]:
+        assert alone.commit_offset(identity, "g", 5, member_id=member, generation_id=generation) == error
+    assert alone.commit_offset(identity, "g", 6) == ErrorCode.NONE
