@@ -13,6 +13,7 @@ from scripts.reference.outcomes import outcomes
 from scripts.reference.plan_keys import plan_keys
 from scripts.reference.replication_rules import replication_rules
 from scripts.reference.schemas import schemas
+from scripts.reference.served_apis import served_apis
 from scripts.reference.settings import settings
 from scripts.reference.stories import stories
 
@@ -26,6 +27,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "plan-keys.md": plan_keys,
     "replication-rules.md": replication_rules,
     "schemas.md": schemas,
+    "served-apis.md": served_apis,
     "settings.md": settings,
     "stories.md": stories,
 }
