@@ -126,6 +126,7 @@ class TransactionCoordinator(Coordinator):
         self, context: Context, write: Callable[[messages.Produce], None], new_producer_id: Callable[[], int]
     ) -> None:
         self._new_producer_id = new_producer_id
+        self._transactions = {}
         self._look_for_old_us = 0
         super().__init__(context, write, LOG, LOOK)
 
@@ -133,8 +134,11 @@ class TransactionCoordinator(Coordinator):
 
     @override
     def resign(self) -> None:
-        """Forget everything. Who waits for an answer asks again."""
+        """Forget everything; who waits for an answer is told."""
         super().resign()
+        for transaction in self._transactions.values():
+            if transaction.next is not None:
+                self._refuse(transaction.next, ErrorCode.NOT_COORDINATOR)
         self._transactions = {}
         self._asked = {}
 
@@ -338,10 +342,16 @@ class TransactionCoordinator(Coordinator):
     def _on_refused(self, name: str, transaction: Transaction, error: ErrorCode) -> None:
         """Nothing was decided: its client is to come back. Where the record may be on the log, another follows it."""
         refused, transaction.next = transaction.next, None
-        if refused is not None and refused.answer is not None:
-            self._context.send(refused.client, _refusal(refused.answer, refusal_of(error)))
+        if refused is not None:
+            self._refuse(refused, refusal_of(error))
         if transaction.record.producer_epoch == NONE:
             del self._transactions[name]
+
+    def _refuse(self, refused: _UnderWay, error: ErrorCode) -> None:
+        """Tell the client of a record that may or may not count, where there is one."""
+        if refused.answer is not None:
+            answer = replace(refused.answer, error=error, producer_id=NONE, producer_epoch=NONE)
+            self._context.send(refused.client, answer)
 
     # --- markers -------------------------------------------------------------------------------------------------
 
@@ -397,7 +407,3 @@ def _other_producer(record: TransactionRecord, message: messages.InitProducerId)
 
 def _with_identity(answer: messages.CoordinatorAnswer, record: TransactionRecord) -> messages.CoordinatorAnswer:
     return replace(answer, producer_id=record.producer_id, producer_epoch=record.producer_epoch)
-
-
-def _refusal(answer: messages.CoordinatorAnswer, error: ErrorCode) -> messages.CoordinatorAnswer:
-    return replace(answer, error=error, producer_id=NONE, producer_epoch=NONE)

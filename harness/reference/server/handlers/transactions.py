@@ -25,7 +25,7 @@ from harness.reference.server.codec.wire import ApiKey, Fields, by_topic
 from harness.reference.server.handlers.coordinators import INTERNAL_TOPICS, Coordinators
 from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 
-#: Longest wait for the coordinator, which is silent when another one takes over: then the client is to look for that.
+#: Longest wait for the coordinator, silent while its log takes nothing: then the client is to look for another one.
 COORDINATOR_LIMIT_S: Final = 3.0
 #: Longest wait for a marker to be committed; less than the time after which a coordinator sends it again.
 MARKER_LIMIT_MS: Final = 1_000

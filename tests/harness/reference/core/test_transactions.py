@@ -275,6 +275,21 @@ def test_only_the_leader_of_the_log_is_a_coordinator() -> None:
     assert lab.init().producer_epoch == 0
 
 
+def test_who_waits_for_a_coordinator_that_is_deposed_is_told() -> None:
+    """The decision is on its log and not committed: the client asks the next coordinator."""
+    lab = TransactionLab()
+    identity = lab.in_transaction("a")
+    lab.lose = lambda source, target, message: target == 1 and isinstance(message, messages.Fetch)
+    ends = lab.end_late(identity, commit=True)
+    lab.send(1, ends)
+    lab.run(100)
+    assert lab.answer(ends.correlation) is None
+    lab.ask(CONTROLLER, lambda c: messages.MoveLeader(c, LOG.topic, 0, 0))
+    lab.wait(lambda: lab.coordinator == 0)
+    lab.run(100)
+    assert lab.answer(ends.correlation).error == ErrorCode.NOT_COORDINATOR
+
+
 def test_a_coordinator_that_has_not_read_its_log_says_so() -> None:
     """The log that it read is not committed yet: followers do not fetch from it."""
     lab = TransactionLab()
