@@ -121,6 +121,12 @@ def test_offsets_of_a_topic_that_a_member_reads_stay(alone, read, error):
     assert alone.offset_of("g") == (ErrorCode.NONE, 5 if error else -1)
 
 
+def test_where_no_offset_is_there_nothing_is_written(alone):
+    join(alone, "other")
+    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
+    assert alone.logs[committed.partition_of("g")].end_offset == 0
+
+
 def test_while_members_join_any_topic_may_be_read(alone):
     name = join(alone, "other")
     values = {"group_id": "g", "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": "consumer"}
