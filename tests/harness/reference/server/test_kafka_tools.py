@@ -204,10 +204,11 @@ def test_a_copier_copies_exactly_once_and_verifiable_clients_agree(cluster, tool
     words += ("--transaction-size", "3", "--enable-random-aborts")
     copied = tool("TransactionalMessageCopier", *words, servers="--broker-list")
     assert told(copied, "ShutdownComplete")[0]["totalProcessed"] == COUNT
-    words = ("--topic", "copied-to", "--group-id", "verifiers", "--max-messages", str(COUNT))
+    words = ("--topic", "copied-from", "--group-id", "verifiers", "--max-messages", str(COUNT))
     read = tool("VerifiableConsumer", *words, "--reset-policy", "earliest", "--verbose")
-    assert told(read, "records_consumed")
+    assert sorted(event["value"] for event in told(read, "record_data")) == values
     assert told(read, "offsets_committed")[-1]["success"] is True
+    assert offset(cluster, "verifiers", "copied-from") == COUNT
     consumer = KafkaConsumer(
         "copied-to",
         bootstrap_servers=cluster.bootstrap,
