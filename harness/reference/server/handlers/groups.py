@@ -176,7 +176,8 @@ class GroupRequests:
 
     def _delete(self, name: str, reply: Callable[[ErrorCode], None]) -> None:
         partitions = self._store.get(name).partitions()
-        error = self._refusal(name) or self._groups.delete(name, remembered=bool(partitions))
+        unavailable = self._unavailable(committed.partition_of(name))
+        error = unavailable or self._groups.delete(name, remembered=bool(partitions))
         if error or not partitions:
             reply(error)
         else:

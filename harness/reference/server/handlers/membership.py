@@ -83,6 +83,7 @@ class ServedGroup:
         self.protocol: str | None = None
         self.leader = ""
         self.members: dict[str, _Member] = {}
+        self.read: set[str] | None = None  # by the members of this generation; None where that is not known
         self.named: dict[str, int] = {}  # given a name, not joined yet (KIP-394), and until when
         self.deadline_us = 0
         self.answers: Answers = []
@@ -178,14 +179,10 @@ class ServedGroup:
         }
 
     def offset_deletion_error(self, topic: str) -> ErrorCode:
-        """The error of deleting offsets of ``topic``: a member reads it, or may, while they join (rule 56)."""
-        if self.state is State.EMPTY:
-            return ErrorCode.NONE
+        """The error of deleting offsets of ``topic``: members of this generation read it, or may (rule 56)."""
         if self.protocol_type != CONSUMER:
-            return ErrorCode.NON_EMPTY_GROUP
-        offers = [member.protocols.get(self.protocol or "", b"") for member in self.members.values()]
-        read = [subscribed_topics(offer) if self.state is State.STABLE else None for offer in offers]
-        kept = any(topics is None or topic in topics for topics in read)
+            return ErrorCode.NONE if self.state is State.EMPTY else ErrorCode.NON_EMPTY_GROUP
+        kept = self.read is None or topic in self.read
         return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if kept else ErrorCode.NONE
 
     def expire(self, now_us: int) -> None:
@@ -260,10 +257,12 @@ class ServedGroup:
     def _complete(self, now_us: int) -> None:
         self.generation += 1
         if not self.members:
-            self.state, self.leader, self.protocol = State.EMPTY, "", None
+            self.state, self.leader, self.protocol, self.read = State.EMPTY, "", None, set()
             return
         self.state = State.SYNCING
         self.protocol = self._vote()
+        asked = [subscribed_topics(member.protocols[self.protocol]) for member in self.members.values()]
+        self.read = None if None in asked else set().union(*(topics for topics in asked if topics))
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
         for member in self.members.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Final
 
 from harness.reference.core.producers import KnownProducer
@@ -16,17 +17,10 @@ from harness.reference.server.runtime import now_us
 
 #: From this version on, ListTransactions may ask for those only that are open for some time (KIP-994).
 _LIST_BY_DURATION: Final = 1
-_OPEN: Final = (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 #: The states as Kafka's tools call them.
 _NAMES: Final = {state: state.name.title().replace("_", "") for state in TransactionState}
-_UNKNOWN: Final[Fields] = {
-    "transaction_state": "",
-    "transaction_timeout_ms": 0,
-    "transaction_start_time_ms": NONE,
-    "producer_id": NONE,
-    "producer_epoch": NONE,
-    "topics": [],
-}
+#: States that Kafka knows, and that no transactional id has here.
+_OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})
 #: The transactional ids that a coordinator knows, or why a broker knows none.
 TransactionalIds = tuple[ErrorCode, Mapping[str, TransactionRecord]]
 
@@ -66,7 +60,7 @@ class Reports:
         return {"error_code": error, "active_producers": []}
 
     def list_transactions(self, call: Call) -> None:
-        """The transactional ids that this broker coordinates, by state, producer, or time of the open transaction."""
+        """The transactional ids that this broker coordinates, by state, producer, or time since their last begin."""
         request, (error, records) = call.request, self._transactional_ids()
         states, producers = set(request.state_filters), set(request.producer_id_filters)
         lasting_ms = request.duration_filter if call.header.version >= _LIST_BY_DURATION else NONE
@@ -76,13 +70,13 @@ class Reports:
             for name, record in sorted(records.items())
             if (not states or _NAMES[record.state] in states)
             and (not producers or record.producer_id in producers)
-            and (lasting_ms < 0 or (record.state in _OPEN and now_ms - record.begun_ms > lasting_ms))
+            and (lasting_ms < 0 or _lasts_ms(record, now_ms) > lasting_ms)
         ]
         loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         call.reply(
             {
                 "error_code": error if loading else ErrorCode.NONE,
-                "unknown_state_filters": sorted(states - set(_NAMES.values())),
+                "unknown_state_filters": sorted(states.difference(_NAMES.values(), _OTHERS)),
                 "transaction_states": rows,
             }
         )
@@ -107,7 +101,7 @@ def _row(producer: KnownProducer) -> Fields:
 
 def _described(name: str, error: ErrorCode, record: TransactionRecord | None) -> Fields:
     if record is None:
-        return {**_UNKNOWN, "error_code": error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "transactional_id": name}
+        return {"error_code": error or ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "transactional_id": name}
     topics: dict[str, list[int]] = {}
     for partition in record.partitions:
         topics.setdefault(partition.topic, []).append(partition.partition)
@@ -116,11 +110,21 @@ def _described(name: str, error: ErrorCode, record: TransactionRecord | None) ->
         "transactional_id": name,
         "transaction_state": _NAMES[record.state],
         "transaction_timeout_ms": record.timeout_ms,
-        "transaction_start_time_ms": _date_ms(record.begun_ms) if record.state in _OPEN else NONE,
+        "transaction_start_time_ms": _date_ms(record.begun_ms) if _has_begun(record) else NONE,
         "producer_id": record.producer_id,
         "producer_epoch": record.producer_epoch,
         "topics": [{"topic": topic, "partitions": numbers} for topic, numbers in topics.items()],
     }
+
+
+def _has_begun(record: TransactionRecord) -> bool:
+    """The last transaction has a begin, which it keeps after its end, as in Kafka."""
+    return record.state is not TransactionState.EMPTY
+
+
+def _lasts_ms(record: TransactionRecord, now_ms: int) -> float:
+    """The time since that; without a begin it is longer than any."""
+    return now_ms - record.begun_ms if _has_begun(record) else inf
 
 
 def _date_ms(begun_ms: int) -> int:

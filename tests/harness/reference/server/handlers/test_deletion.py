@@ -18,13 +18,17 @@ def alone(tmp_path):
     return LoneBroker(tmp_path)
 
 
-def join(alone, *topics, group="g", kind="consumer"):
-    """Make a group of one member that is stable and reads these; its name."""
+def asks_to_join(*topics, group="g", kind="consumer", member=""):
+    """The content of a JoinGroup of a consumer of these topics."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     metadata = b"\0\1" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff\0\0\0\0"
     values = {"group_id": group, "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": kind}
-    values |= {"protocols": [{"name": "range", "metadata": metadata}], "member_id": ""}
-    name = alone.ask(alone.groups.member, 11, 3, **values).member_id
+    return values | {"protocols": [{"name": "range", "metadata": metadata}], "member_id": member}
+
+
+def join(alone, *topics, group="g", kind="consumer"):
+    """Make a group of one member that is stable and reads these; its name."""
+    name = alone.ask(alone.groups.member, 11, 3, **asks_to_join(*topics, group=group, kind=kind)).member_id
     rows = [{"member_id": name, "assignment": b"1"}]
     alone.ask(alone.groups.member, 14, 3, group_id=group, generation_id=1, member_id=name, assignments=rows)
     return name
@@ -43,7 +47,7 @@ def test_a_deleted_group_is_gone_also_for_a_coordinator_that_reads_its_log(alone
     assert errors == [
         ("g", ErrorCode.NONE),
         ("unknown", ErrorCode.GROUP_ID_NOT_FOUND),
-        ("", ErrorCode.INVALID_GROUP_ID),
+        ("", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
     for broker in (alone, LoneBroker(tmp_path, 2)):
         assert broker.listed() == ["h"]
@@ -127,11 +131,21 @@ def test_where_no_offset_is_there_nothing_is_written(alone):
     assert alone.logs[committed.partition_of("g")].end_offset == 0
 
 
-def test_while_members_join_any_topic_may_be_read(alone):
-    name = join(alone, "other")
-    values = {"group_id": "g", "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": "consumer"}
-    values |= {"protocols": [{"name": "range", "metadata": b""}], "member_id": name}
-    Asked(alone.groups.member, 11, 3, **values)
+def test_what_members_read_is_known_from_generation_to_generation(alone):
+    """A newcomer's topics count when all have joined."""
+    first = join(alone, "other")
+    newcomer = asks_to_join("t")
+    asked = Asked(alone.groups.member, 11, 3, **newcomer)
+    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
+    Asked(alone.groups.member, 11, 3, **asks_to_join("other", member=first))
+    assert asked.answer.error_code == ErrorCode.NONE
+    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
+
+
+def test_of_a_member_whose_topics_cannot_be_read_any_topic_stays(alone):
+    alone.commit_plainly("g", 5)
+    odd = {"protocols": [{"name": "range", "metadata": b"odd"}]}
+    alone.ask(alone.groups.member, 11, 3, **asks_to_join("t") | odd)
     assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
 
 

@@ -77,10 +77,11 @@ def test_transactions_are_listed_by_state_producer_and_time(alone, monkeypatch, 
     assert listed(alone.reports, version, state_filters=["Ongoing", "Odd"])[1:] == ({"open": "Ongoing"}, ["Odd"])
     assert listed(alone.reports, version, state_filters=["Odd"])[1:] == ({}, ["Odd"])
     assert listed(alone.reports, version, producer_id_filters=[open_[0]])[1] == {"open": "Ongoing"}
+    assert listed(alone.reports, version, state_filters=["Dead", "PrepareEpochFence"])[1:] == ({}, [])
     if version >= 1:
         monkeypatch.setattr(reports, "now_us", lambda: 5_000_000)
-        assert listed(alone.reports, version, duration_filter=4_999)[1] == {"open": "Ongoing"}
-        assert listed(alone.reports, version, duration_filter=5_000)[1] == {}
+        assert listed(alone.reports, version, duration_filter=4_999)[1] == every
+        assert listed(alone.reports, version, duration_filter=5_000)[1] == {"empty": "Empty"}
 
 
 @pytest.mark.parametrize(("key", "version"), versions(65))
@@ -98,7 +99,10 @@ def test_a_transaction_is_described_by_its_coordinator(alone, monkeypatch, key, 
     assert unknown.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     alone.end(identity, commit=True, name="open")
     [row] = described(alone.reports, "open")
-    assert (row.transaction_state, row.transaction_start_time_ms, row.topics) == ("CompleteCommit", -1, [])
+    assert (row.transaction_state, row.transaction_start_time_ms, row.topics) == ("CompleteCommit", 1_000_000, [])
+    alone.init("open")
+    [row] = described(alone.reports, "open")
+    assert (row.transaction_state, row.transaction_start_time_ms) == ("Empty", -1)
 
 
 @pytest.mark.parametrize(
