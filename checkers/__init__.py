@@ -12,6 +12,7 @@ from checkers.anomalies.group_skip import SkippedRecord
 from checkers.anomalies.group_went_back import OlderOffset
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
 from checkers.anomalies.lost_write import LostWrite
+from checkers.anomalies.out_of_sync import ReplicaOutOfSync
 from checkers.anomalies.pipelines import AbortedCommit, DoubledEffect, MissingEffect, UnstableOffset
 from checkers.anomalies.returned_group import ReturnedGroup
 from checkers.anomalies.returned_key import ReturnedKey

@@ -365,6 +365,9 @@ class PerfectWorld:
 
     broken_invariant = None
 
+    def out_of_sync(self, healed_us):
+        return {}
+
     def refused_attempts(self):
         return None
 

@@ -228,6 +228,7 @@ class Workload:
         lacking: Mapping[str, str],
         absent: Mapping[str, str],
         *,
+        out_of_sync: Mapping[str, str],
         slow_writing: str,
         slow_reading: str,
     ) -> None:
@@ -248,6 +249,7 @@ class Workload:
             absent=dict(absent),
             unread=drain.unread,
             starved={name: why[0] for name, why in hindered.items() if why and all(why)},
+            out_of_sync=dict(out_of_sync),
         )
         self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
 

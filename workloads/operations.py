@@ -288,7 +288,8 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     leader, members of the ISR; ``absent`` which nodes that it may wait for did not run; ``unread`` why final readers
     did not reach the end of one that lacked nothing, if they made no progress at the end. It is None in older
     histories, where the events of DRAIN say only that an end was not reached. ``starved`` says what
-    hindered the machine, where it was too slow for the limit to be a fair one.
+    hindered the machine, where it was too slow for the limit to be a fair one. ``out_of_sync`` says which replicas are
+    not in the ISR though nothing hinders them; only a simulated world can tell.
     """
 
     limit_ms: int
@@ -298,6 +299,7 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     absent: dict[str, str] = {}
     unread: dict[str, str] | None = None
     starved: dict[str, str] = {}
+    out_of_sync: dict[str, str] = {}
 
 
 class BrokenInvariant(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from checkers.anomalies import (
     group_went_back,
     inconsistent_offsets,
     lost_write,
+    out_of_sync,
     phantom_read,
     precommitted_read,
     reordered,
@@ -72,6 +73,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         divergent_state.ANOMALY,
         divergent_tables.ANOMALY,
         broken_invariant.ANOMALY,
+        out_of_sync.ANOMALY,
         wedged_client.ANOMALY,
     )
 }

@@ -77,9 +77,14 @@ class RunMarks:
         return self._facts(_INVARIANT, BrokenInvariant)
 
     @property
+    def recovery(self) -> tuple[Mark, FreshWrites] | None:
+        """The writes of fresh clients after healing with their event, None if they tried no write."""
+        return next(reversed(self._facts(_RECOVERY, FreshWrites)), None)
+
+    @property
     def fresh_writes(self) -> FreshWrites | None:
         """The writes of fresh clients after healing, None if they tried no write."""
-        return next((writes for _, writes in reversed(self._facts(_RECOVERY, FreshWrites))), None)
+        return None if self.recovery is None else self.recovery[1]
 
     @property
     def refused_attempts(self) -> RefusedAttempts | None:

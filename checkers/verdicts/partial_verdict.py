@@ -15,6 +15,8 @@ from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed, Findings
 from checkers.anomalies.broken_invariant import ANOMALY as BROKEN_INVARIANT
 from checkers.anomalies.broken_invariant import InvariantBroken, broken_invariants
 from checkers.anomalies.cycles import Cycle, EmptyGraph
+from checkers.anomalies.out_of_sync import ANOMALY as OUT_OF_SYNC
+from checkers.anomalies.out_of_sync import ReplicaOutOfSync, replicas_out_of_sync
 from checkers.columns.loading import RowBatch
 from checkers.columns.log import Log
 from checkers.cycles.edges import Dependency, related
@@ -44,7 +46,8 @@ class PartialVerdict(Measures, kw_only=True):
     """The judgement of some log partitions of one history.
 
     ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
-    ``related`` is true if some operation depends on another. ``broken_invariants`` are the history's, in every part.
+    ``related`` is true if some operation depends on another. ``broken_invariants`` and ``out_of_sync`` are the
+    history's, in every part.
     """
 
     history: int
@@ -60,6 +63,7 @@ class PartialVerdict(Measures, kw_only=True):
     related: bool = False
     steps: list[Dependency] = msgspec.field(default_factory=list)
     broken_invariants: list[InvariantBroken] = msgspec.field(default_factory=list)
+    out_of_sync: list[ReplicaOutOfSync] = msgspec.field(default_factory=list)
 
 
 def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
@@ -89,6 +93,7 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
             ww_deps=bool(batch.ww_deps[number]),
             related=bool(depends[number]),
             broken_invariants=broken_invariants(batch.phases[number]),
+            out_of_sync=replicas_out_of_sync(batch.phases[number]),
         )
         for number in range(histories)
     ]
@@ -143,10 +148,11 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
     for anomaly, cycles in _cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
         partial.findings[anomaly] = [*(cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)])]
-    if partial.broken_invariants:
-        partial.counts[BROKEN_INVARIANT.name] = len(partial.broken_invariants)
-        partial.findings[BROKEN_INVARIANT.name] = [*partial.broken_invariants]
-        partial.times_us[BROKEN_INVARIANT.name] = [finding.time_us for finding in partial.broken_invariants]
+    for by_world, seen in ((BROKEN_INVARIANT, partial.broken_invariants), (OUT_OF_SYNC, partial.out_of_sync)):
+        if seen:
+            partial.counts[by_world.name] = len(seen)
+            partial.findings[by_world.name] = [*seen]
+            partial.times_us[by_world.name] = [finding.time_us for finding in seen]
     foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is no other tool's
     if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1

@@ -74,8 +74,8 @@ readers of committed records only. They, `missing-effect` and `aborted-commit` r
 transactions and of groups: all are permitted where a copy was destroyed, or where readable records can vanish.
 
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
-at only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither
-lost nor promised; no checker counts them.
+at only where it must hold), `out-of-sync` (only where nothing hinders a replica), and any anomaly without a rule here.
+Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 STATE = ("returned-key", "divergent-state", "divergent-tables")
 #: Promised of compacted logs whose brokers have right clocks.
 IN_TIME = ("lost-tombstone", "cleaned-early")
-NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
+NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "out-of-sync", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
 OF_REPLICAS = ("divergent-replicas", "divergent-reads")

@@ -127,6 +127,7 @@ class Phases:
         self.workload: Final = Workload(
             spec.workload, spec.chosen(), clients=world.clients, clock=world.clock, recorder=recorder
         )
+        self._healed_us = 0
         self._crash_recorder = CrashRecorder(self._record_fault)
 
     def perform_phases(self, middle: Middle) -> RunReport:
@@ -135,7 +136,7 @@ class Phases:
         middle.begin()
         before, begun_us = self._world.target.view(), self._clock.now_us()
         middle.play()
-        healed_us = self._clock.now_us()
+        self._healed_us = self._clock.now_us()
         self.workload.mark("heal")
         recovered_us = middle.recover()
         middle.answer()
@@ -157,7 +158,7 @@ class Phases:
             sends=middle.sends,
             records_read=self.workload.consumers.records_read,
             faults=middle.receipts,
-            healed_us=healed_us,
+            healed_us=self._healed_us,
             recovered_us=recovered_us,
             unhealthy=lacking,
             drained=drain.complete,
@@ -240,7 +241,15 @@ class Phases:
         away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
         drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
         slow_reading = self._read_to_end(drain)
-        self.workload.record_recovery(fresh, drain, lacking, away, slow_writing=slow_writing, slow_reading=slow_reading)
+        self.workload.record_recovery(
+            fresh,
+            drain,
+            lacking,
+            away,
+            out_of_sync=self._world.out_of_sync(self._healed_us),
+            slow_writing=slow_writing,
+            slow_reading=slow_reading,
+        )
         return lacking, drain
 
     def _let_cleaners_rest(self) -> None:

@@ -53,6 +53,7 @@ TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
     "unseen": "A write that was acknowledged was never read",
     "broken-invariant": "The brokers reached a state that their rules exclude",
+    "out-of-sync": "A replica never came back into the ISR",
     "duplicate": "A record is in the log more than once",
     "group-skip": "A group committed past a record that no member processed",
     "group-went-back": "A group forgot a commit that was acknowledged",
@@ -110,6 +111,7 @@ WHY: Final = {
     "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
     "lost-tombstone": "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
     "cleaned-early": "A cleaner removes no record that is younger than min.compaction.lag.ms.",
+    "out-of-sync": "A follower that runs, and reaches its leader, catches up and joins the ISR (rule 11).",
     "divergent-replicas": "Every in-sync replica has the same records below the high watermark (rules 4, 7).",
     "dead-cleaner": "min.cleanable.dirty.ratio bounds the share of a log that old records of its keys may waste.",
     "divergent-reads": "Every in-sync replica has the same committed records (rules 4, 7), and the same aborted "

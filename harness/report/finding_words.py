@@ -28,6 +28,7 @@ from checkers import (
     LostWrite,
     MissingEffect,
     OlderOffset,
+    ReplicaOutOfSync,
     ReturnedGroup,
     ReturnedKey,
     SkippedRecord,
@@ -87,6 +88,11 @@ def _(finding: DivergentReplicas) -> str:
     ]
     at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
     return f"{at_the_end} All of them were in sync, and the log was read beyond that."
+
+
+@in_words.register
+def _(finding: ReplicaOutOfSync) -> str:
+    return f"{finding.key} at {seconds(finding.time_us)}, when all had been healed for long: {finding.lack}."
 
 
 @in_words.register

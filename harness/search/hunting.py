@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Outcome
+from checkers import Outcome, ReplicaOutOfSync
 from harness.compiled import form_of_modules
 from harness.errors import HarnessError
 from harness.machine.forked import forked_pool
@@ -228,9 +228,10 @@ def _alarms(run: JudgedRun) -> Iterator[Alarm]:
         what = run.broken.text.removeprefix(f"{run.broken.name}: ")
         yield Alarm(run.broken.name, f"at {run.broken.time_us / 1e6:.2f} s: {what}")
     for anomaly, number in run.judgement.broken.items():
-        if anomaly != _BY_NAME:
+        if anomaly == OUT_OF_SYNC:
+            lacks = run.verdict.findings(ReplicaOutOfSync)
+            yield Alarm(anomaly, "; ".join(f"{finding.key}: {finding.lack}" for finding in lacks))
+        elif anomaly != _BY_NAME:
             yield Alarm(anomaly, f"{number} found, none permitted")
     if run.judgement.outcome is Outcome.STALLED:
         yield Alarm(STALLED, "; ".join(f"{key}: {why}" for key, why in run.judgement.stalled.items()))
-    for partition, lack in run.out_of_sync.items():
-        yield Alarm(OUT_OF_SYNC, f"{partition}: {lack}")

@@ -5,16 +5,14 @@ It costs little more than the simulation itself, so that a search can afford tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from checkers import SHOWN, Ends, Judgement, Verdict, check_rows, judge
+from checkers import SHOWN, Judgement, Verdict, check_rows, judge
 from harness.choices import Choices, Recording
 from harness.errors import PlanError
-from harness.phases import RunReport
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.run import choices_of, perform_schedule
@@ -37,8 +35,7 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run that was performed and judged.
 
     ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
-    ``broken`` is None where no invariant was broken, or no invariants were checked. ``out_of_sync`` are log partitions
-    with a replica that never came back into the ISR although all was healed, and which (:func:`_out_of_sync`).
+    ``broken`` is None where no invariant was broken, or no invariants were checked.
     """
 
     spec: RunSpec
@@ -48,7 +45,6 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     receipts: list[Receipt]
     recording: Recording
     broken: BrokenInvariant | None = None
-    out_of_sync: Mapping[str, str] = {}
 
     @property
     def choices(self) -> Choices:
@@ -97,21 +93,7 @@ def run_in_memory(
         receipts=report.faults,
         recording=drawn.recording(),
         broken=world.broken_invariant,
-        out_of_sync=_out_of_sync(report, replicas[0]),
     )
-
-
-def _out_of_sync(report: RunReport, ends: Ends) -> dict[str, str]:
-    """The log partitions that lack a leader or an in-sync replica at the end, and what they lack.
-
-    They had half of drain_limit_ms for it, and what of recovery_limit_ms was left: 10 to 20 s of virtual time after
-    all was healed, where a lag time is one. No follower gets past a bad batch of its leader, so such logs do not count.
-    """
-    return {
-        name: lack
-        for name, lack in report.unhealthy.items()
-        if name not in report.ends or report.ends[name].leader not in ends.damage.get(name, {})
-    }
 
 
 def judged(spec: RunSpec, verdict: Verdict) -> Judgement:

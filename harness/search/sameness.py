@@ -16,7 +16,7 @@ from harness.search.judged_run import JudgedRun
 
 #: A log that did not come back: no anomaly of the history, and an outcome all the same.
 STALLED: Final = "stalled"
-#: A replica that never came back into the ISR, though all was healed; only runs in memory are asked for it.
+#: The anomaly of a replica that never came back into the ISR, though all was healed.
 OUT_OF_SYNC: Final = "out-of-sync"
 #: The anomaly of a run that broke an invariant.
 INVARIANT: Final = "broken-invariant"
@@ -44,8 +44,6 @@ class FindingToKeep(msgspec.Struct, frozen=True, kw_only=True):
             return run.broken is not None and run.broken.name == self.invariant
         if self.anomaly == STALLED:
             return bool(run.judgement.stalled)
-        if self.anomaly == OUT_OF_SYNC:
-            return bool(run.out_of_sync)
         judgement = run.judgement
         counted = judgement.broken if self.broken else judgement.permitted
         return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(run.verdict, self.anomaly))
@@ -69,8 +67,7 @@ def finding_of(run: JudgedRun, anomaly: str = "") -> FindingToKeep:
         NamedWronglyError: as there.
     """
     invariant = run.broken.name if run.broken else ""
-    out_of_sync = bool(run.out_of_sync)
-    return worst_of(run.verdict.history, run.verdict, run.judgement, anomaly, invariant, out_of_sync=out_of_sync)
+    return worst_of(run.verdict.history, run.verdict, run.judgement, anomaly, invariant)
 
 
 def worst_of(
@@ -79,17 +76,15 @@ def worst_of(
     judgement: Judgement,
     anomaly: str = "",
     invariant: str = "",
-    *,
-    out_of_sync: bool = False,
 ) -> FindingToKeep:
     """The finding that the ``run`` shows of ``anomaly``, or the worst: a broken promise before what is permitted.
 
-    ``invariant`` is the one that it broke first, if any; ``out_of_sync``: a replica stayed out of the ISR.
+    ``invariant`` is the one that it broke first, if any.
 
     Raises:
         NamedWronglyError: it shows nothing, or not that.
     """
-    findings = list(_findings(verdict, judgement, invariant, out_of_sync=out_of_sync))
+    findings = list(_findings(verdict, judgement, invariant))
     if anomaly:
         findings = [
             finding
@@ -102,7 +97,7 @@ def worst_of(
     return findings[0]
 
 
-def _findings(verdict: Verdict, judgement: Judgement, invariant: str, *, out_of_sync: bool) -> Iterator[FindingToKeep]:
+def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterator[FindingToKeep]:
     """Everything that was found in a run, the worst first."""
     for broken, counted in ((True, judgement.broken), (False, judgement.permitted)):
         for name in sorted(counted, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
@@ -112,8 +107,6 @@ def _findings(verdict: Verdict, judgement: Judgement, invariant: str, *, out_of_
                 yield FindingToKeep(anomaly=name, broken=broken, fate=min(_fates(verdict, name), default=""))
         if broken and judgement.stalled:
             yield FindingToKeep(anomaly=STALLED, broken=True)
-        if broken and out_of_sync:
-            yield FindingToKeep(anomaly=OUT_OF_SYNC, broken=True)
 
 
 def _fates(verdict: Verdict, anomaly: str) -> set[str]:

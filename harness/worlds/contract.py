@@ -6,7 +6,7 @@ all callbacks happen. ``close`` always leaves nothing behind, also after an erro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -168,6 +168,12 @@ class World(Protocol):
     @property
     def broken_invariant(self) -> BrokenInvariant | None:
         """The first invariant that the cluster broke; None if it broke none, or this world cannot check any."""
+
+    def out_of_sync(self, healed_us: int) -> Mapping[str, str]:
+        """The log partitions that lack an in-sync replica though nothing hinders it, and which; all was healed then.
+
+        Empty where too little time has passed since, or this world cannot tell what hinders a replica.
+        """
 
     def replica_logs(self) -> ReplicaLogs | None:
         """The logs of the run's topic on the brokers' disks, once the world is closed; None if no disk is in reach."""

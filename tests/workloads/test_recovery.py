@@ -32,7 +32,7 @@ def recover(perfect_world, events):
         drain = workload.begin_drain(lacking or {}, recovery.values)
         world.drive(lambda: drain.finished, clock.now_us() + 10 * SECOND_US)
         drain.end()
-        workload.record_recovery(recovery, drain, lacking or {}, {}, slow_writing="", slow_reading="")
+        workload.record_recovery(recovery, drain, lacking or {}, {}, out_of_sync={}, slow_writing="", slow_reading="")
         (mark,) = events.of(Function.RECOVERY)
         return mark.type, msgspec.json.decode(mark.detail, type=FreshWrites)
 

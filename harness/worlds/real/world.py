@@ -219,6 +219,10 @@ class RealWorld(World):
     def broken_invariant(self) -> None:
         """None always: no observer sees all replicas of real nodes at one moment."""
 
+    @override
+    def out_of_sync(self, healed_us: int) -> Mapping[str, str]:
+        return {}
+
     def replica_logs(self) -> ReplicaLogs | None:
         """The logs on the brokers' disks, after :meth:`close` only: files of a running broker still change."""
         return self._cluster.replica_logs()

@@ -40,6 +40,12 @@ def logs_of(cluster: SimulatedCluster, log_partitions: Iterable[LogPartition], *
     return ReplicaLogs(logs, {})
 
 
+def is_damaged(cluster: SimulatedCluster, name: str, node: int) -> bool:
+    """True if a broker's log of this log partition has a bad batch."""
+    log = cluster.log(node, TopicPartition(*LogPartition.named(name)))
+    return log is not None and bool(_damage(log))
+
+
 def _damage(log: MemoryLog) -> list[str]:
     return [f"the batch at offset {batch.base_offset} is damaged" for batch in log.batches if not batch.intact]
 

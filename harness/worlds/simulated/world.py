@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +26,8 @@ from harness.worlds.simulated.invariants import FirstBroken
 from harness.worlds.simulated.leaders_and_messages import ADMINISTRATOR
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from harness.worlds.simulated.replica_logs import logs_of
+from harness.worlds.simulated.out_of_sync import out_of_sync, patience_us
+from harness.worlds.simulated.replica_logs import is_damaged, logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
 from workloads import BrokenInvariant, LogPartition, RefusedAttempts, WorkloadPlan, kind_of, topics_of
@@ -161,6 +163,12 @@ class SimulatedWorld:
     def broken_invariant(self) -> BrokenInvariant | None:
         """The first invariant that the cluster broke, if invariants are looked at."""
         return self._invariants.broken if self._invariants is not None else None
+
+    def out_of_sync(self, healed_us: int) -> Mapping[str, str]:
+        """See :meth:`World.out_of_sync`; too little time is less than :func:`patience_us`."""
+        if self._loop.time_us - healed_us < patience_us(broker_config(self._settings)):
+            return {}
+        return out_of_sync(self._cluster.view(), partial(is_damaged, self._cluster))
 
     def replica_logs(self) -> ReplicaLogs:
         """Read the brokers' disks, which are in memory."""

@@ -24,6 +24,7 @@ from workloads.settings import Settings
 #: Anomalies without a slow twin, with the reason.
 WITHOUT_TWIN: Final = {
     "broken-invariant": "the simulated world decides; the checker repeats what the world wrote into the history",
+    "out-of-sync": "the simulated world decides; the checker repeats what the world wrote into the history",
     "wedged-client": "the run's producers decide; the checker repeats what they wrote into the history",
 }
 #: Anomalies that no plant among operations of clients can show, with the reason and the test that plants them.
@@ -32,6 +33,7 @@ PLANTED_APART: Final = {
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
     "divergent-tables": ("it is in the replicas' own logs", "verdicts/test_replica_tables.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
+    "out-of-sync": ("a simulated world has to see it", "anomalies/test_out_of_sync.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
 }
 

@@ -78,7 +78,7 @@ WITHOUT_CHART = {"failed-send-committed", "stale-generation"}
 #: About single writes, their order, and clients: told by the account of a write, or by no more than the finding.
 OF_WRITES = {
     *("lost-write", "unseen", "duplicate", "reordered", "inconsistent-offsets", "phantom-read", "corrupt-read", "G1a"),
-    *("precommitted-read", "broken-invariant", "wedged-client"),
+    *("precommitted-read", "broken-invariant", "out-of-sync", "wedged-client"),
     *(anomaly.name for anomaly in (*ORDER, *CYCLES)),
 }
 #: Their findings are not about what clients saw: they are planted where replicas are.
