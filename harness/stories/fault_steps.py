@@ -11,9 +11,10 @@ from harness.stories.holding import all_hold
 from harness.stories.patience import Patience
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story_world import StoryWorld
-from harness.stories.trace import StepError
+from harness.stories.trace import StepError, broker_words
 from harness.stories.writes import Writes
 from nemesis.cluster import CONTROLLER, Link
+from nemesis.evidence import Evidence
 from workloads import Settings
 
 
@@ -38,8 +39,9 @@ class FaultSteps:
         """
         return _ACTIONS[type(step)](self, step)
 
-    def begin_fault(self, step: s.Begin) -> None:
-        """Begin a fault of nodes or of links."""
+    def begin_fault(self, step: s.Begin) -> str:
+        """Begin a fault of nodes or of links. The result names the brokers whose disk kept everything."""
+        kept = []
         if step.links:
             self._faults.hit_links(step.fault, step.links, **({"api": step.api} if step.api else {}))
         for node in map(self._story_world.node, step.nodes):
@@ -49,6 +51,8 @@ class FaultSteps:
                 evidence = self._faults.hit(step.fault, node, **own)
             if reason := evidence.get("refused") or evidence.get("unconfirmed"):
                 raise StepError(f"refused: {reason}")
+            kept += [node] if kept_everything(evidence) else []
+        return f"nothing was lost: the disk of {broker_words(kept)} had everything" if kept else ""
 
     def undo(self, step: s.Undo) -> None:
         """Undo what holds nodes or links."""
@@ -102,6 +106,13 @@ class FaultSteps:
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
         if not self._story_world.until(lambda: all_hold(wanted, self._story_world), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
+
+
+def kept_everything(evidence: Evidence) -> bool:
+    """True after a loss of power that took no record, or no byte of log segments where records are not counted."""
+    before, after = evidence.get("log_bytes_before"), evidence.get("log_bytes_after")
+    counted = evidence.get("lost")
+    return not any(counted.values()) if counted is not None else before is not None and before == after
 
 
 #: The performer of each step; it answers with the outcome in words, or with none.

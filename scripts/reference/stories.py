@@ -42,6 +42,11 @@ still the leader for the controller until it is fenced. Right after `kill 0`, th
 `LINK` is `0-1` (both ways) or `0>1` (from 0 to 1). Its ends are brokers, `controller` and `clients`. The requests of 0
 to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. `API` is a name of Kafka's
 protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
+
+Real nodes differ from virtual time. Each write has a connection of its own, so writes to a frozen broker reach it in
+any order when it goes on. `drop` and `hold` stop whole connections, also what is under way; TCP sends that again once
+they end, if both ends still wait. A kernel writes files back by itself, at the latest some 30 s after a write: `power`
+takes nothing of that, and the step then says that nothing was lost.
 """
 OF_TRANSACTIONS_TEXT: Final = """
 Stories with a transaction have columns of their own. Those with planted bugs are controls:

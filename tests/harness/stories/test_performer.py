@@ -26,6 +26,7 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
+from harness.stories.fault_steps import kept_everything
 from harness.stories.patience import Patience
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story_world import StepError, StoryWorld
@@ -423,3 +424,18 @@ def test_a_broker_that_does_not_tell_its_high_watermark_has_at_least_the_one_on_
 ):
     state = ReplicaState(node=0, running=running, log_end=7, high_watermark=told, written_high_watermark=written)
     assert state.known_high_watermark == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "note"), [("flush 2", "nothing was lost: the disk of 2 had everything"), ("wait 1 ms", "")]
+)
+def test_a_loss_of_power_that_takes_nothing_says_so(before, note):
+    performed = cell(f"write a to 0\nwait 1 s\n{before}\npower 2")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == "power 2"]
+    assert (entry.play, entry.note) == (Play.PLAYED, note)
+
+
+def test_bytes_of_log_segments_tell_it_where_records_are_not_counted():
+    assert kept_everything({"log_bytes_before": 340, "log_bytes_after": 340})
+    assert not kept_everything({"log_bytes_before": 340, "log_bytes_after": 275})
+    assert not kept_everything({"exit": "signal 9"})
