@@ -214,6 +214,8 @@ class Settings:
         "replica.high.watermark.checkpoint.interval.ms", "broker", 5_000
     )
     """Pause between two times at which a broker writes down the high watermarks of its replicas."""
+    offsets_retention_minutes: int = _setting("offsets.retention.minutes", "broker", 10_080)
+    """Time after which a group without members is forgotten, with its offsets."""
     era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
     """Defaults of these settings, and of unclean elections, as one release had them; what a plan names wins."""
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
@@ -254,6 +256,8 @@ class Settings:
         "leader.election", "reference", "isr", choices=get_args(LeaderElection)
     )
     """The rule of election where a number of copies commits (rules 13, 27, 28)."""
+    tombstones_wait_for_replicas: bool = _setting("tombstones.wait.for.replicas", "reference", False)
+    """Tombstones and markers stay until every replica's cleaner was past them. Kafka has no such rule (rule 32)."""
     transaction_version: int = _setting("transaction.version", "reference", 2, choices=(1, 2))
     """With 2 each end of a transaction raises the producer epoch (rule 39). Processes, and Kafka before 4.0, have 1."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from harness.observations import LogCleaned
 from harness.reference.core import group_coordinator, messages, transaction_coordinator
-from harness.reference.core.cleaner import Cleaner, cleaner_of
+from harness.reference.core.cleaner import EVERYTHING, Cleaner, cleaned_everywhere, cleaner_of
 from harness.reference.core.coordinator import Coordinator
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.follower import CleanedFollower
 from harness.reference.core.group_coordinator import GroupCoordinator
 from harness.reference.core.log import Log
 from harness.reference.core.planted import with_bug
@@ -117,7 +118,7 @@ class Broker(Node):
     def _handlers_by_kind(self) -> dict[type[messages.Message], Callable[[Any], None]]:
         return {
             messages.Produce: self._requests.produce,
-            messages.Fetch: self._requests.fetch,
+            messages.Fetch: self._on_fetch_of_cleaned if self._waits_for_replicas else self._requests.fetch,
             messages.FetchResponse: self._on_fetched,
             messages.HeartbeatResponse: self._on_heartbeat,
             messages.MetadataUpdate: self._on_metadata_update,
@@ -135,6 +136,7 @@ class Broker(Node):
             messages.ConsumerGroupHeartbeat: self._groups.ask,
             messages.OffsetCommit: self._groups.ask,
             messages.TxnOffsetCommit: self._groups.ask,
+            messages.DeleteGroup: self._groups.ask,
             messages.OffsetFetch: self._groups.ask,
             messages.ProduceResponse: self._on_written,
             messages.CreateTopic: self._forwarding.forward,
@@ -419,6 +421,20 @@ class Broker(Node):
             replica.log.flush()
         self._context.remind(flush_ms, Timer(FLUSH.name, partition))
 
+    @property
+    def _waits_for_replicas(self) -> bool:
+        return self._context.config.tombstones_wait_for_replicas
+
+    def _on_fetch_of_cleaned(self, message: messages.Fetch) -> None:
+        """Answer, and remember how far a follower's cleaners were, where its fetch counts (rule 32)."""
+        self._requests.fetch(message)
+        for wanted in message.partitions:
+            replica = self.replicas.get(wanted.partition)
+            follower = None if replica is None else replica.followers.get(message.replica_id)
+            counts = follower is not None and follower.broker_epoch == message.broker_epoch
+            if counts and type(wanted) is messages.CleanedFetchPartition and type(follower) is CleanedFollower:
+                follower.cleaned_to = wanted.cleaned_to
+
     def _clean_regularly(self, partition: TopicPartition, config: TopicConfig) -> None:
         cleaner = cleaner_of(self._make_cleaner, config)
         if cleaner is not None:
@@ -430,7 +446,8 @@ class Broker(Node):
         cleaner, replica = self._cleaners.get(partition), self.replicas.get(partition)
         if cleaner is None or replica is None or replica.log.cleanable is None:
             return
-        done = cleaner.clean(replica.log.cleanable, replica.high_watermark, self._context.now_us)
+        removable_to = cleaned_everywhere(replica) if self._waits_for_replicas else EVERYTHING
+        done = cleaner.clean(replica.log.cleanable, replica.high_watermark, self._context.now_us, removable_to)
         if done is not None and self._context.observing:
             self._context.observe(
                 LogCleaned(partition=str(partition), upto=done.bound, records=done.records, tombstones=done.tombstones)

@@ -11,7 +11,9 @@ from now, and a pass after that time removes it. A copy of a batch keeps the lim
 that was aborted leaves no record; the marker of one that has no batch left goes as a tombstone does.
 
 So a replica that was away when a key was deleted, and comes back when the others have removed both record and
-tombstone, is told of neither, and keeps the record (docs/findings/006-compaction-race.md).
+tombstone, is told of neither, and keeps the record (docs/findings/006-compaction-race.md). Where tombstones wait for
+replicas, which is no rule of Kafka's, a tombstone or a marker goes from the leader's log alone, and only when every
+replica, in sync or not, has said that its cleaner was past it: what it deletes is on no disk then.
 
 Simplified: segments end by time alone, memory holds the last offset of every dirty key, and a cleaner looks at its log
 every log.cleaner.backoff.ms instead of choosing the dirtiest of all.
@@ -21,14 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from harness.reference.core.follower import CleanedFollower
 from harness.reference.core.log import Cleanable
 from harness.reference.core.messages import Deletion, RecordBatch
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, TopicConfig
+
+#: An end behind every log.
+EVERYTHING: Final = 2**62
 
 
 class Pass(msgspec.Struct, frozen=True):
@@ -51,8 +58,11 @@ class Cleaner:
         self._retention_us = config.delete_retention_ms * 1000
         self._ratio = config.min_cleanable_dirty_ratio
 
-    def clean(self, log: Cleanable, high_watermark: int, now_us: int) -> Pass | None:
-        """One pass over ``log``, or None where too little of it is dirty, or a bad batch is in the way."""
+    def clean(self, log: Cleanable, high_watermark: int, now_us: int, removable_to: int = EVERYTHING) -> Pass | None:
+        """One pass over ``log``, or None where too little of it is dirty, or a bad batch is in the way.
+
+        No tombstone and no marker goes that is not below ``removable_to``.
+        """
         bound = self._bound(log, high_watermark, now_us)
         bound = next((b.base_offset for b in log.batches if b.base_offset < bound < b.next_offset), bound)
         below = [batch for batch in log.batches if batch.next_offset <= bound]
@@ -64,13 +74,13 @@ class Cleaner:
         cleaned = [
             _emptied(batch) if batch.base_offset in aborted
             else self._limited(batch, now_us) if batch.base_offset in ended
-            else self._cleaned(batch, last_offsets, now_us)
+            else self._cleaned(batch, last_offsets, now_us, removable=batch.next_offset <= removable_to)
             for batch in below
         ]  # fmt: skip
         kept = [
             after
             for before, after in zip(below, cleaned, strict=True)
-            if after.records or self._must_stay(log, before, below[-1], now_us)
+            if after.records or self._must_stay(log, before, below[-1], now_us, before.next_offset <= removable_to)
         ]
         log.replace_below(bound, kept)
         tombstones = _tombstones(below) - _tombstones(cleaned)
@@ -101,12 +111,14 @@ class Cleaner:
             for offset, record in batch.placed()
         }
 
-    def _cleaned(self, batch: RecordBatch, last_offsets: dict[bytes, int], now_us: int) -> RecordBatch:
+    def _cleaned(
+        self, batch: RecordBatch, last_offsets: dict[bytes, int], now_us: int, *, removable: bool
+    ) -> RecordBatch:
         """The batch without the records that go: the same one where nothing changes."""
         left = [
             (offset, record)
             for offset, record in batch.placed()
-            if self._stays(offset, record, last_offsets) and not self._is_over(record, batch, now_us)
+            if self._stays(offset, record, last_offsets) and not (removable and self._is_over(record, batch, now_us))
         ]
         horizon_us = batch.delete_horizon_us
         if horizon_us == NONE and any(type(record) is Deletion for _, record in left):
@@ -133,16 +145,16 @@ class Cleaner:
         """The time limit of tombstones that a pass leaves for the first time."""
         return now_us + self._retention_us
 
-    def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch, now_us: int) -> bool:
+    def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch, now_us: int, removable: bool) -> bool:
         """True if a batch stays although it has no record after the pass.
 
-        These do: one of a leader's own, a marker whose time is not over, the last one of a producer, whose number the
+        These do: one of a leader's own, a marker that may not go yet, the last one of a producer, whose number the
         log would forget, and the last one of the pass, which a reader must get past.
         """
         if batch.base_offset == last.base_offset or log.producers.ends_with(batch):
             return True
         if batch.marker is not None:
-            return not NONE != batch.delete_horizon_us <= now_us
+            return not (removable and NONE != batch.delete_horizon_us <= now_us)
         return not batch.records and batch.kept is None
 
 
@@ -177,6 +189,14 @@ def _with_only(batch: RecordBatch, left: Sequence[tuple[int, Any]], horizon_us: 
 
 def _tombstones(batches: Sequence[RecordBatch]) -> int:
     return sum(type(record) is Deletion for batch in batches for record in batch.records)
+
+
+def cleaned_everywhere(replica: Replica) -> int:
+    """The cleaners of all replicas were past all below this offset, by the word of each; only a leader knows."""
+    if not replica.leading:
+        return NONE
+    followers = replica.followers.values()
+    return min((each.cleaned_to if type(each) is CleanedFollower else NONE for each in followers), default=EVERYTHING)
 
 
 def cleaner_of(make: type[Cleaner], config: TopicConfig) -> Cleaner | None:

@@ -114,7 +114,7 @@ class Coordinator:
     def _append(self, correlation: int, *records: tuple[bytes, bytes], producer: tuple[int, int] | None = None) -> None:
         """Have records written, as one batch, with the transaction of a ``producer`` (its id and epoch) or without.
 
-        The answer has this ``correlation``.
+        The answer has this ``correlation``. A record may be a :class:`Deletion`.
         """
         batch = RecordBatch(len(records), sum(len(value) for _, value in records), records)
         if producer is not None:
@@ -129,13 +129,18 @@ def log_config(topic: str, defaults: TopicConfig, replicas: int) -> TopicConfig:
     """The settings of a coordinator's log, the topic of this name with this number of ``replicas``.
 
     The log of groups has the brokers' own ``defaults`` of topics, as in Kafka; that of transactions has a min ISR of
-    its own, and no unclean elections.
+    its own, and no unclean elections. Where topics are compacted the log of groups is, too, which Kafka's always is.
     """
     if topic != OFFSETS_TOPIC:
         return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, replicas))
     return TopicConfig(
         min_insync_replicas=min(defaults.min_insync_replicas, replicas),
         unclean_leader_election_enable=defaults.unclean_leader_election_enable,
+        cleanup_policy=defaults.cleanup_policy,
+        segment_ms=defaults.segment_ms,
+        min_cleanable_dirty_ratio=defaults.min_cleanable_dirty_ratio,
+        delete_retention_ms=defaults.delete_retention_ms,
+        min_compaction_lag_ms=defaults.min_compaction_lag_ms,
     )
 
 

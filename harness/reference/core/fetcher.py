@@ -76,6 +76,7 @@ class Fetcher:
     _timeout_us: Outside[int]
     _sends_leader_epoch: Outside[bool]
     _sends_last_epoch: Outside[bool]
+    _sends_cleaned: Outside[bool]
 
     def __init__(self, leader: NodeId, context: Context) -> None:
         self._leader = leader
@@ -89,6 +90,7 @@ class Fetcher:
         self._timeout_us = config.replica_socket_timeout_ms * 1000
         self._sends_leader_epoch = config.truncation in _SENDS_EPOCHS
         self._sends_last_epoch = config.truncation == "on-fetch"
+        self._sends_cleaned = config.tombstones_wait_for_replicas
 
     def follow(self, replica: Replica) -> None:
         """Begin, also in a new leader epoch: truncation is found out again in each (rule 19)."""
@@ -225,13 +227,17 @@ class Fetcher:
         return self._context.now_us + self._context.config.replica_fetch_backoff_ms * 1000
 
     def _request(self, replica: Replica) -> messages.FetchPartition:
-        return messages.FetchPartition(
+        wanted = (
             replica.partition,
             replica.log.end_offset,
             replica.leader_epoch if self._sends_leader_epoch else NONE,
             replica.last_epoch() if self._sends_last_epoch else NONE,
             self._context.config.replica_fetch_max_bytes,
         )
+        cleanable = replica.log.cleanable if self._sends_cleaned else None
+        if cleanable is None:
+            return messages.FetchPartition(*wanted)
+        return messages.CleanedFetchPartition(*wanted, cleanable.cleaned_to)
 
     def _fetch(self, wanted: tuple[messages.FetchPartition, ...]) -> None:
         context = self._context

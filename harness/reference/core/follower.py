@@ -50,3 +50,9 @@ class Follower(msgspec.Struct, eq=False):
     def caught_up(self, now_us: int, leader_end: int, lag_us: int) -> bool:
         """Rule 9: at the leader's log end, or there within the last ``lag_us`` (replica.lag.time.max.ms)."""
         return self.end_offset == leader_end or now_us - self.caught_up_us <= lag_us
+
+
+class CleanedFollower(Follower, eq=False):
+    """A follower for which tombstones wait: its cleaner has been through all below ``cleaned_to`` (rule 32)."""
+
+    cleaned_to: int = NONE

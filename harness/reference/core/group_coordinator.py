@@ -5,7 +5,8 @@ is one record there, and each log partition's offset another. All that changes a
 is answered, once it is committed; what is asked of the group meanwhile waits for its turn. So a commit of a member that
 was given up meets the record that says so, and a member that is new reads all that was committed before it came.
 
-A commit in a transaction is such a record, too, written for the producer; a marker on this log decides about it.
+A commit in a transaction is such a record, too, written for the producer; a marker on this log decides about it. A
+group is deleted by tombstones of all that is its own, and so is one that was idle for offsets.retention.minutes.
 
 A member is known by its name and its epoch. Heartbeats keep it in the group; silence for a session, or a log partition
 that it does not give up in time, ends its membership.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,7 +28,7 @@ from harness.reference.core.coordinator import Coordinator, refusal_of
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
 from harness.reference.core.group_offsets import GroupOffsets
-from harness.reference.core.messages import JOINS, LEAVES, RecordBatch
+from harness.reference.core.messages import JOINS, LEAVES, RecordBatch, content_of_record
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import (
     NO_ERROR,
@@ -35,6 +37,7 @@ from harness.reference.core.types import (
     OFFSETS_TOPIC,
     ErrorCode,
     NodeId,
+    Outside,
     TopicPartition,
 )
 
@@ -48,6 +51,7 @@ _ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]
     messages.OffsetCommit: messages.OffsetCommitResponse,
     messages.TxnOffsetCommit: messages.TxnOffsetCommitResponse,
     messages.OffsetFetch: messages.OffsetFetchResponse,
+    messages.DeleteGroup: messages.DeleteGroupResponse,
 }
 
 
@@ -71,6 +75,10 @@ class _UnderWay(msgspec.Struct, frozen=True):
     producer: tuple[int, int] | None = None
 
 
+class _Deletion(_UnderWay, frozen=True):
+    """The group is forgotten, with all its offsets (rule 57)."""
+
+
 class _Marking(msgspec.Struct, frozen=True):
     """A marker that is being written, and the transaction coordinator that waits for it."""
 
@@ -88,8 +96,8 @@ class _Waiting(msgspec.Struct, frozen=True):
 class Group(msgspec.Struct, eq=False):
     """One group: what is committed of it, the change that is under way, and who waits.
 
-    ``heard_us`` is when each member was last heard, ``revoking_us`` since when one has something to give up. Neither
-    is in the log: for a new coordinator their sessions begin again.
+    ``heard_us`` is when each member was last heard, ``revoking_us`` since when one has something to give up, and
+    ``changed_us`` when the group last changed. None is in the log: for a new coordinator these times begin again.
     """
 
     record: GroupRecord = GroupRecord()
@@ -98,10 +106,13 @@ class Group(msgspec.Struct, eq=False):
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     heard_us: dict[str, int] = {}
     revoking_us: dict[str, int] = {}
+    #: No search waits for so long.
+    changed_us: Outside[int] = 0
 
     def timed(self, now_us: int) -> None:
         """Forget times of members that have gone, and begin those of members that are new."""
         members = self.record.members
+        self.changed_us = now_us
         self.heard_us = {name: self.heard_us.get(name, now_us) for name in members}
         revoking = [name for name, member in members.items() if member.revoking]
         self.revoking_us = {name: self.revoking_us.get(name, now_us) for name in revoking}
@@ -114,6 +125,13 @@ class Group(msgspec.Struct, eq=False):
             if now_us - self.heard_us[name] > session_us
             or now_us - self.revoking_us.get(name, now_us) > member.rebalance_timeout_ms * 1000
         ]
+
+    def idle(self, now_us: int, retention_us: int) -> bool:
+        """It has no member, and offsets that are not pending and may be forgotten now."""
+        if self.record.members or now_us - self.changed_us <= retention_us:
+            return False
+        partitions = self.offsets.partitions()
+        return bool(partitions) and not self.offsets.unstable(partitions)
 
 
 class GroupCoordinator(Coordinator):
@@ -173,15 +191,25 @@ class GroupCoordinator(Coordinator):
         for batch in self._read(replica):
             if batch.marker is not None:
                 self._decide(batch.producer_id, commit=batch.marker.commit)
-            for key, value in batch.records:
+            for record in batch.records:
+                key, value = record
                 named = msgspec.msgpack.decode(key, type=RecordKey)
                 group = self._groups.setdefault(named.group, Group())
-                if named.partition is None:
+                if type(record) is messages.Deletion:
+                    self._load_deletion(group, named.partition)
+                elif named.partition is None:
                     self._load_members(group, msgspec.msgpack.decode(value, type=GroupRecord))
                 else:
                     offset = msgspec.msgpack.decode(value, type=int)
                     self._load_offset(group, named.partition, offset, batch)
         self._look_again(replica)
+
+    def _load_deletion(self, group: Group, partition: TopicPartition | None) -> None:
+        """A tombstone of the group, or of one offset (rule 57)."""
+        if partition is None:
+            group.record = GroupRecord()
+        else:
+            group.offsets.drop((partition,))
 
     def _load_members(self, group: Group, record: GroupRecord) -> None:
         group.record = record
@@ -193,12 +221,15 @@ class GroupCoordinator(Coordinator):
 
     @override
     def _look(self) -> None:
-        """Give up who is silent (rule 43)."""
-        session_us = self._context.config.session_timeout_ms * 1000
+        """Give up who is silent (rule 43), and groups that are idle (rule 57)."""
+        now_us, config = self._context.now_us, self._context.config
         for name, group in self._groups.items():
-            silent = group.silent(self._context.now_us, session_us) if group.next is None else []
-            if silent:
+            if group.next is not None:
+                continue
+            if silent := group.silent(now_us, config.session_timeout_ms * 1000):
                 self._change(name, group, group.record.without(silent), NO_NODE, None)
+            elif group.idle(now_us, config.offsets_retention_minutes * 60_000_000):
+                self._delete(name, group, NO_NODE, None)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -230,6 +261,8 @@ class GroupCoordinator(Coordinator):
             self._commit(client, group, message)
         elif isinstance(message, messages.OffsetFetch):
             self._fetch(client, group, message)
+        elif isinstance(message, messages.DeleteGroup):
+            self._asked_to_delete(client, group, message)
 
     def _heartbeat(self, client: NodeId, group: Group, message: messages.ConsumerGroupHeartbeat) -> None:
         """Rule 43: let a member come, stay or go, and tell it what it may read."""
@@ -295,6 +328,16 @@ class GroupCoordinator(Coordinator):
         """Rule 46: what the group remembers may be superseded by a transaction that is open."""
         return group.offsets.unstable(message.partitions)
 
+    def _asked_to_delete(self, client: NodeId, group: Group, message: messages.DeleteGroup) -> None:
+        """Rule 57: only a group without members is deleted."""
+        answer = _answer_to(message)
+        if group.record.members:
+            self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
+        elif not group.record.epoch and not group.offsets.partitions():
+            self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
+        else:
+            self._delete(message.group, group, client, answer)
+
     # --- changes -------------------------------------------------------------------------------------------------
 
     def _change(
@@ -303,13 +346,21 @@ class GroupCoordinator(Coordinator):
         """Have another state of the members written."""
         self._put(name, group, _UnderWay(record, {}, client, answer))
 
+    def _delete(self, name: str, group: Group, client: NodeId, answer: messages.GroupAnswer | None) -> None:
+        """Have tombstones written of all that the group has, of what is pending too (rule 57)."""
+        self._put(name, group, _Deletion(GroupRecord(), {}, client, answer))
+
     def _put(self, name: str, group: Group, change: _UnderWay) -> None:
         group.next = change
         correlation = self._context.correlation()
         self._asked[correlation] = name
         encode = msgspec.msgpack.encode
-        records = [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
-        records = records or [(encode(RecordKey(name)), encode(change.record))]
+        if type(change) is _Deletion:
+            keys = [*map(partial(RecordKey, name), sorted(group.offsets.partitions())), RecordKey(name)]
+            records = [content_of_record(encode(key), b"", tombstone=True) for key in keys]
+        else:
+            records = [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
+            records = records or [(encode(RecordKey(name)), encode(change.record))]
         self._append(correlation, *records, producer=change.producer)
 
     def end(self, message: messages.WriteTxnMarkers) -> None:
@@ -335,6 +386,8 @@ class GroupCoordinator(Coordinator):
         assert done is not None, "one change of a group is under way at a time"
         if not message.error:
             group.record = done.record
+            if type(done) is _Deletion:
+                group.offsets = GroupOffsets()
             producer_id = NONE if done.producer is None else done.producer[0]
             self._keep(group, done.offsets, message.base_offset, producer_id)
             group.timed(self._context.now_us)

@@ -160,6 +160,12 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     max_bytes: int = 1_048_576
 
 
+class CleanedFetchPartition(FetchPartition, frozen=True, gc=False):
+    """The same by a follower for which tombstones wait: its cleaner has been through all below (rule 32)."""
+
+    cleaned_to: int = NONE
+
+
 class Fetch(Message, frozen=True):
     """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``.
 
@@ -371,6 +377,14 @@ class TxnOffsetCommit(OffsetCommit, frozen=True):
 
 class TxnOffsetCommitResponse(GroupAnswer, frozen=True):
     """All of them are pending, or none."""
+
+
+class DeleteGroup(GroupRequest, frozen=True):
+    """Let a group without members be forgotten, with its offsets (rule 57)."""
+
+
+class DeleteGroupResponse(GroupAnswer, frozen=True):
+    """It is gone, or NON_EMPTY_GROUP, or GROUP_ID_NOT_FOUND."""
 
 
 class OffsetFetch(GroupRequest, frozen=True):

@@ -60,7 +60,7 @@ from harness.observations import (
 )
 from harness.reference.core.commit_rule import CommitRule, commit_rule
 from harness.reference.core.effects import Context
-from harness.reference.core.follower import NEVER_US, Follower
+from harness.reference.core.follower import NEVER_US, CleanedFollower, Follower
 from harness.reference.core.log import Log
 from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, EpochEnd, IsrMember, RecordBatch
 from harness.reference.core.types import (
@@ -104,7 +104,7 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
 
 
 class Replica:
-    """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``.
+    """One replica of one partition; only this module writes to it, except for what ``followers[n]`` sent and cleaned.
 
     Offsets count records of the log partition from 0. ``high_watermark`` is exclusive: what is below it is committed.
     ``isr`` is the committed ISR, ``maximal_isr`` also has the members of the ``proposal`` under way (rule 10);
@@ -201,15 +201,15 @@ class Replica:
         now_us, end = self._context.now_us, self.log.end_offset
         self._remember_epoch(end)
         self.epoch_start = end
-        previous = self._known_followers()
-        self.followers = {}
+        previous, self.followers = self._known_followers(), {}
+        kind = CleanedFollower if self._context.config.tombstones_wait_for_replicas else Follower
         for node in self.replicas:
             if node == self._context.node:
                 continue
             in_sync = node in self.isr
             follower = previous.get(node)
             if follower is None:
-                follower = Follower(node, now_us if in_sync else NEVER_US)
+                follower = kind(node, now_us if in_sync else NEVER_US)
             else:
                 follower.restart_clock(now_us, end, in_sync)
             self.followers[node] = follower

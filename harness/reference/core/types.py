@@ -158,7 +158,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     ``immediate_high_watermark``: a follower's parked fetch ends when the high watermark moves (Kafka 2.4 and 2.5 only,
     KAFKA-9952); without it the follower learns of the move with its next data or after replica.fetch.wait.max.ms.
     ``quorum_required_acks`` NONE is off; KIP-250 has it per topic, here it is the cluster's. ``session_timeout_ms`` is
-    Kafka's group.consumer.session.timeout.ms (rule 43).
+    Kafka's group.consumer.session.timeout.ms (rule 43); ``tombstones_wait_for_replicas`` is no rule of its (rule 32).
     """
 
     replica_lag_time_max_ms: int = 1_500
@@ -188,6 +188,8 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     transaction_version: TransactionVersion = 2
     transaction_abort_check_ms: int = 10_000
     session_timeout_ms: int = 6_000
+    offsets_retention_minutes: int = 10_080
+    tombstones_wait_for_replicas: bool = False
     #: A rule in a wrong form, by its name in harness.reference.core.planted.
     planted_bug: str = "none"
 

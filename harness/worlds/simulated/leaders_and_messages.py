@@ -35,6 +35,7 @@ APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
     "ConsumerGroupHeartbeat": (messages.ConsumerGroupHeartbeat, messages.ConsumerGroupHeartbeatResponse),
     "OffsetCommit": (messages.OffsetCommit, messages.OffsetCommitResponse),
     "TxnOffsetCommit": (messages.TxnOffsetCommit, messages.TxnOffsetCommitResponse),
+    "DeleteGroups": (messages.DeleteGroup, messages.DeleteGroupResponse),
     "OffsetFetch": (messages.OffsetFetch, messages.OffsetFetchResponse),
     "CreateTopics": (messages.CreateTopic, messages.TopicResponse),
     "DeleteTopics": (messages.DeleteTopic, messages.TopicResponse),

@@ -143,7 +143,7 @@ def test_while_no_time_limit_of_a_tombstone_is_over_nothing_comes_back() -> None
 
 
 def test_a_cleaner_that_fails_is_seen_though_it_has_changed_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_cleaner: Cleaner, _log: object, _high_watermark: int, _now_us: int) -> None:
+    def fails(_cleaner: Cleaner, *_: object) -> None:
         raise AssertionError("a cleaner that fails")
 
     monkeypatch.setattr(Cleaner, "clean", fails)

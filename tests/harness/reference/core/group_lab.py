@@ -26,8 +26,8 @@ class LabMember:
 class GroupLab(Lab):
     """Two log partitions are read; broker 1 leads the log of groups, which is on all three."""
 
-    def __init__(self, config: BrokerConfig | None = None) -> None:
-        super().__init__(config or BrokerConfig(session_timeout_ms=3_000), TopicConfig(min_insync_replicas=2))
+    def __init__(self, config: BrokerConfig | None = None, topic: TopicConfig | None = None) -> None:
+        super().__init__(config or BrokerConfig(session_timeout_ms=3_000), topic or TopicConfig(min_insync_replicas=2))
         self.ask(CONTROLLER, lambda c: CreateTopic(c, T0.topic, 2, 3, self.topic))
         self.ask(CONTROLLER, lambda c: CreateTopic(c, LOG.topic, 1, 3, self.topic, ((1, 2, 0),)))
         self.run(500)
@@ -38,6 +38,13 @@ class GroupLab(Lab):
         state = self.image.partition(LOG)
         assert state is not None
         return state.leader
+
+    @property
+    def isr_of_groups(self) -> tuple[int, ...]:
+        """The ISR of the log of groups."""
+        state = self.image.partition(LOG)
+        assert state is not None
+        return state.isr
 
     def move(self, node: int) -> None:
         """Make another broker the coordinator."""
@@ -60,6 +67,11 @@ class GroupLab(Lab):
         member = LabMember(name)
         assert self.beat(member).error == ErrorCode.NONE
         return member
+
+    def delete(self, group: str = GROUP) -> ErrorCode:
+        """Have the group forgotten."""
+        error: ErrorCode = self.ask(self.coordinator, lambda c: messages.DeleteGroup(c, group)).error
+        return error
 
     def leave(self, member: LabMember) -> ErrorCode:
         """Leave the group."""

@@ -105,6 +105,17 @@ def test_a_bad_batch_is_in_the_way() -> None:
     assert len(log.batches) == 4
 
 
+def test_a_tombstone_that_waits_for_replicas_goes_when_all_are_past_it() -> None:
+    log = log_of("a", "-a", "b")
+    cleaner = cleaner_of(Cleaner, TopicConfig(**COMPACTED))
+    assert cleaner is not None
+    for removable_to, stays in ((0, True), (1, True), (2, False)):
+        cleaner.clean(log, log.end_offset, 2**50 * (removable_to + 1), removable_to)
+        assert ("-a" in [name for _, name in records(log)]) is stays
+        log.roll()
+        append(log, "end", 9 * SECOND_US)
+
+
 def test_a_tombstone_goes_in_a_later_pass_when_its_time_is_over() -> None:
     log = log_of("a", "-a", "b")
     assert clean(log, at_s=10, delete_retention_ms=5_000) == Pass(3, 1, 0)

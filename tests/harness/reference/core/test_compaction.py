@@ -88,18 +88,25 @@ def test_a_leader_that_returns_cuts_off_what_was_not_committed_behind_a_gap(lab:
 
 
 @pytest.mark.parametrize(
-    ("retention_ms", "wiped", "returned"), [(1_000, False, True), (3_600_000, False, False), (1_000, True, False)]
+    ("retention_ms", "waits", "wiped", "returned"),
+    [
+        (1_000, False, False, True),
+        (3_600_000, False, False, False),
+        (1_000, False, True, False),
+        (1_000, True) + 2 * (False,),
+    ],
 )
 def test_a_deleted_key_is_back_under_a_broker_that_was_away_for_longer_than_the_retention(
-    lab: MakeLab, retention_ms: int, wiped: bool, returned: bool
+    lab: MakeLab, retention_ms: int, waits: bool, wiped: bool, returned: bool
 ) -> None:
-    cluster = lab(None, TopicConfig(**{**COMPACTED, "delete_retention_ms": retention_ms, "min_insync_replicas": 2}))
+    topic = TopicConfig(**{**COMPACTED, "delete_retention_ms": retention_ms, "min_insync_replicas": 2})
+    cluster = lab(BrokerConfig(tombstones_wait_for_replicas=waits), topic)
     write(cluster, "a", "b")
     stop(cluster, 2)
     write(cluster, "-a", "c", "d", "e", "f", "g")
     cluster.run(2_000)
     assert "a" not in held(cluster, 0)
-    assert ("-a" in held(cluster, 0)) is (retention_ms > 1_000)
+    assert ("-a" in held(cluster, 0)) is (waits or retention_ms > 1_000)
     if wiped:
         cluster.wipe(2)
     cluster.start(2)
@@ -109,6 +116,8 @@ def test_a_deleted_key_is_back_under_a_broker_that_was_away_for_longer_than_the_
     write(cluster, "h")
     assert ("a" in table(cluster.log(2).batches)) is returned
     assert "a" not in table(cluster.log(0).batches)
+    write(cluster, *"ijklm")
+    assert "-a" not in held(cluster, 2) or retention_ms > 1_000
 
 
 def test_where_a_leader_opens_its_epoch_with_a_record_of_its_own_segments_end_too(lab: MakeLab) -> None:

@@ -12,7 +12,15 @@ from harness.reference.core import messages, transaction_coordinator
 from harness.reference.core.group_coordinator import LOG
 from harness.reference.core.group_offsets import GroupOffsets
 from harness.reference.core.messages import CreateTopic, Fetch, Marker, RecordBatch
-from harness.reference.core.types import ACKS_ALL, CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
+from harness.reference.core.types import (
+    ACKS_ALL,
+    CONTROLLER,
+    NONE,
+    BrokerConfig,
+    ErrorCode,
+    TopicConfig,
+    TopicPartition,
+)
 from tests.harness.reference.core.group_lab import GROUP, T0, T1, GroupLab, LabMember
 from tests.harness.reference.core.transaction_lab import Identity
 
@@ -23,8 +31,8 @@ NOBODY.epoch = NONE
 class OffsetsLab(GroupLab):
     """A group and producers with transactional ids; broker 0 leads the log of transactions."""
 
-    def __init__(self, version: int = 2) -> None:
-        super().__init__(BrokerConfig(session_timeout_ms=3_000, transaction_version=version))  # type: ignore[arg-type]
+    def __init__(self, version: Any = 2, topic: TopicConfig | None = None, **rules: Any) -> None:
+        super().__init__(BrokerConfig(session_timeout_ms=3_000, transaction_version=version, **rules), topic)
         log = transaction_coordinator.LOG
         self.ask(CONTROLLER, lambda c: CreateTopic(c, log.topic, 1, 3, self.topic, ((0, 1, 2),)))
         self.run(500)
