@@ -174,6 +174,13 @@ class LogCleaned(_PartitionFact, frozen=True, kw_only=True, tag="cleaned"):
     tombstones: int = 0
 
 
+class LogExpired(_PartitionFact, frozen=True, kw_only=True, tag="expired"):
+    """This node's log starts at ``offset`` from now on; the ``records`` below are older than retention.ms."""
+
+    offset: int
+    records: int = 0
+
+
 class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-order-sequence"):
     """A leader refused a batch of an idempotent producer that does not continue what the log has of it.
 
@@ -238,6 +245,7 @@ Fact = (
     | Acknowledged
     | Truncated
     | LogCleaned
+    | LogExpired
     | SequenceRefused
     | NotEnoughReplicas
     | NodeCrashed

@@ -40,7 +40,7 @@ MODULES: Final = {
     "harness/explore": "brokers canonical_form controllers counted_facts events kept_nodes keys nodes normal_form "
     "path_facts rules search searched space wires",
     "harness/reference/core": "broker cleaner commit_rule controller effects election fetcher follower invariants log "
-    "producers replica request_handler session",
+    "producers replica request_handler retention session",
     "harness/reference/core/planted": "answering cleaning controlling following in_sync leading storing",
     "harness/worlds/simulated": "batches clients cluster consumer direct_client disks invariants loop network "
     "excused_replicas network_client nodes producer replica_view steady wires",

@@ -100,6 +100,8 @@ BATCH_BYTES_MAX = 1_048_500
 #: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
+#: Kafka's default of retention.ms. No run lasts as long.
+RETENTION_MS = 7 * _DAY_MS
 #: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
 IDEMPOTENCE = "enable.idempotence"
 #: KIP-250's name.
@@ -188,6 +190,8 @@ class Settings:
     """Time for which a tombstone, or the marker of a transaction, stays after it was first cleaned."""
     min_compaction_lag_ms: int = _setting("min.compaction.lag.ms", "compaction", 0, least=0, most=NEVER)
     """Age below which a record is not cleaned."""
+    retention_ms: int = _setting("retention.ms", "compaction", RETENTION_MS, least=-1, most=NEVER)
+    """Age at which a segment of a topic that is not compacted goes, read or not; -1 is never."""
     replication_factor: int = _setting("replication.factor", "topic", 3)
     """Copies of each log partition."""
     min_insync_replicas: int = _setting("min.insync.replicas", "topic", 1)
@@ -293,6 +297,11 @@ class Settings:
     def answer_limit_ms(self) -> int:
         """The longest time of a producer for one write: until it gives up, and one request that is then under way."""
         return self.delivery_timeout_ms + self.request_timeout_ms
+
+    @property
+    def expires(self) -> bool:
+        """True if records go when they are older than retention.ms, and a run may see it."""
+        return "delete" in self.cleanup_policy and 0 <= self.retention_ms < RETENTION_MS
 
     @property
     def commits_by_number(self) -> bool:

@@ -56,6 +56,8 @@ class AnyScope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise PlanError(str(error)) from error
         if settings.leader_election != "isr":
             raise PlanError("explore knows elections of in-sync replicas only; leave out leader.election")
+        if settings.expires:
+            raise PlanError("explore knows no age of records; leave out retention.ms")
         return settings
 
     def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Self:

@@ -135,7 +135,7 @@ def in_sequence(read: Records) -> list[Broken]:
 
 def broken_by_step(before: BrokerCopy, after: BrokerCopy) -> Broken | None:
     """The rule about high watermarks that a step of one broker breaks, None if it breaks none."""
-    on_log = high_watermark_on_log(after.number, after.high_watermark, len(after.log))
+    on_log = high_watermark_on_log(after.number, after.high_watermark, 0, len(after.log))
     return on_log or high_watermark_monotonic(after.number, _led(before), _led(after))
 
 

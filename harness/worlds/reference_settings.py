@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harness.errors import PlanError
-from harness.reference.core.types import BrokerConfig, TopicConfig
+from harness.reference.core.types import NONE, BrokerConfig, TopicConfig
 from nemesis.cluster import Capability
 from workloads import Settings
 
@@ -64,6 +64,11 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
             "eligible.leader.replicas=true needs strict.min.isr=true and broker.epochs=true (KIP-966); leave "
             "both out, which makes them true"
         )
+    if world == "processes" and settings.expires:
+        raise PlanError(
+            f"retention.ms={settings.retention_ms} drops records in virtual time and on Apache Kafka only; leave it "
+            "out, or leave out [worlds.processes]"
+        )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):
         raise PlanError(f"planted.bug={bug} {why}")
@@ -76,7 +81,8 @@ def broker_config(settings: Settings) -> BrokerConfig:
 
 def topic_config(settings: Settings) -> TopicConfig:
     """The settings of a topic."""
-    return TopicConfig(**_common(settings, TopicConfig.__struct_fields__))
+    chosen = _common(settings, TopicConfig.__struct_fields__)
+    return TopicConfig(**{**chosen, "retention_ms": settings.retention_ms if settings.expires else NONE})
 
 
 def _common(settings: Settings, names: Sequence[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from harness.observations import LogCleaned
+from harness.observations import LogCleaned, LogExpired
 from harness.reference.core import group_coordinator, messages, transaction_coordinator
 from harness.reference.core.cleaner import EVERYTHING, Cleaner, cleaned_everywhere, cleaner_of
 from harness.reference.core.coordinator import Coordinator
@@ -20,6 +20,7 @@ from harness.reference.core.log import Log
 from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
+from harness.reference.core.retention import Retention, retention_of
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
 from harness.reference.core.transaction_coordinator import TransactionCoordinator, TransactionRecord
 from harness.reference.core.types import (
@@ -40,6 +41,7 @@ ISR_CHECK: Final = Timer("isr")
 CHECKPOINT: Final = Timer("checkpoint")
 FLUSH: Final = Timer("flush")
 CLEAN: Final = Timer("clean")
+EXPIRE: Final = Timer("expire")
 #: A flush.ms beyond this (about 31 years) means never; Kafka's default is the largest long.
 _NEVER_MS: Final = 10**12
 
@@ -66,6 +68,7 @@ class Broker(Node):
     _fetchers: dict[NodeId, Fetcher]
     _flush_ms: dict[TopicPartition, int]
     _cleaners: Outside[dict[TopicPartition, Cleaner]]
+    _retentions: Outside[dict[TopicPartition, Retention]]
     _controller_lost: bool
     _transactions: TransactionCoordinator
     _groups: GroupCoordinator
@@ -76,6 +79,7 @@ class Broker(Node):
     _make_replica: Outside[type[Replica]]
     _make_fetcher: Outside[type[Fetcher]]
     _make_cleaner: Outside[type[Cleaner]]
+    _make_retention: Outside[type[Retention]]
     _timers: Outside[dict[str, Callable[..., None]]]
 
     def __init__(  # noqa: PLR0917  (the address belongs to the process as much as its number)
@@ -102,6 +106,8 @@ class Broker(Node):
         self._flush_ms = {}
         self._make_cleaner = with_bug(Cleaner, config.planted_bug)
         self._cleaners = {}
+        self._make_retention = with_bug(Retention, config.planted_bug)
+        self._retentions = {}
         self._controller_lost = False
         registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
         self.session = Session(context, registration)
@@ -156,6 +162,7 @@ class Broker(Node):
             CHECKPOINT.name: self._on_checkpoint_timer,
             FLUSH.name: self._on_flush_timer,
             CLEAN.name: self._on_clean_timer,
+            EXPIRE.name: self._on_expire_timer,
             transaction_coordinator.LOOK.name: self._transactions.on_timer,
             group_coordinator.LOOK.name: self._groups.on_timer,
         }
@@ -261,6 +268,7 @@ class Broker(Node):
                 )
                 self._flush_regularly(partition, topic.config.flush_ms)
                 self._clean_regularly(partition, topic.config)
+                self._expire_regularly(partition, topic.config)
             if state.partition_epoch > replica.partition_epoch:
                 self._apply_partition(replica, state, topic)
 
@@ -296,6 +304,7 @@ class Broker(Node):
         self._requests.abandon(replica)
         self._flush_ms.pop(partition, None)
         self._cleaners.pop(partition, None)
+        self._retentions.pop(partition, None)
         self._coordinate(replica)
         return replica
 
@@ -453,3 +462,19 @@ class Broker(Node):
                 LogCleaned(partition=str(partition), upto=done.bound, records=done.records, tombstones=done.tombstones)
             )
         self._context.remind(self._context.config.log_cleaner_backoff_ms, Timer(CLEAN.name, partition))
+
+    def _expire_regularly(self, partition: TopicPartition, config: TopicConfig) -> None:
+        retention = retention_of(self._make_retention, config)
+        if retention is not None:
+            self._retentions[partition] = retention
+            self._context.remind(self._context.config.log_retention_check_interval_ms, Timer(EXPIRE.name, partition))
+
+    def _on_expire_timer(self, partition: TopicPartition) -> None:
+        """Let one log start later, whatever its other replicas do (rule 47)."""
+        retention, replica = self._retentions.get(partition), self.replicas.get(partition)
+        if retention is None or replica is None or replica.log.cleanable is None:
+            return
+        begin = retention.expire(replica.log.cleanable, replica.high_watermark, self._context.now_us)
+        if begin is not None and self._context.observing:
+            self._context.observe(LogExpired(partition=str(partition), offset=begin.offset, records=begin.records))
+        self._context.remind(self._context.config.log_retention_check_interval_ms, Timer(EXPIRE.name, partition))

@@ -121,11 +121,12 @@ class Fetcher:
             self._on_error(followed, answer.error)
         elif answer.diverging is not None:
             self._on_diverging(followed, answer.diverging, answer.high_watermark)
-        elif not answer.batches:
-            followed.replica.replicate((), answer.high_watermark)
-        elif all(map(_INTACT, answer.batches)):
-            followed.request = None
+        elif not answer.batches or all(map(_INTACT, answer.batches)):
+            if answer.batches:
+                followed.request = None
             followed.replica.replicate(answer.batches, answer.high_watermark)
+            if answer.log_start_offset > followed.replica.log.start_offset:
+                followed.replica.begin_at(answer.log_start_offset)
         else:  # As Kafka: nothing of such an answer is appended.
             self._on_error(followed, ErrorCode.CORRUPT_MESSAGE)
 

@@ -122,11 +122,11 @@ def maximal_isr_is_larger(state: PartitionState, leader_epoch: int, maximal_isr:
 # --- high watermarks -------------------------------------------------------------------------------------------------
 
 
-def high_watermark_on_log(broker: NodeId, high_watermark: int, end_offset: int) -> Broken | None:
-    """TypeOK: what is committed is on the log."""
-    if 0 <= high_watermark <= end_offset:
+def high_watermark_on_log(broker: NodeId, high_watermark: int, start_offset: int, end_offset: int) -> Broken | None:
+    """TypeOK: what is committed is on the log, and retention drops no more than that (rule 47)."""
+    if start_offset <= high_watermark <= end_offset:
         return None
-    text = f"broker {broker} has a high watermark of {high_watermark} over a log that ends at {end_offset}"
+    text = f"broker {broker} has a high watermark of {high_watermark} over a log from {start_offset} to {end_offset}"
     return "high-watermark-on-log", text
 
 

@@ -86,7 +86,15 @@ class Log(Protocol):
 
 
 class Cleanable(Protocol):
-    """The log of a compacted topic: it has segments, and gaps where a cleaner has removed records (rules 31 to 33)."""
+    """A log from which records go: it has segments, and gaps where a cleaner was (rules 31 to 33, 47)."""
+
+    @property
+    def start_offset(self) -> int:
+        """Offset of the first record."""
+
+    @property
+    def end_offset(self) -> int:
+        """Log end offset: one past the last record."""
 
     @property
     def batches(self) -> Sequence[RecordBatch]:
@@ -116,6 +124,9 @@ class Cleanable(Protocol):
     def replace_below(self, offset: int, batches: Sequence[RecordBatch]) -> None:
         """Put cleaned ``batches`` in the place of all below ``offset``, durably, as one segment."""
 
+    def drop_below(self, offset: int) -> None:
+        """Let the log start at ``offset``, durably: what is below is gone, and producers stay known (rule 47)."""
+
 
 class MemoryLog:
     """A log in memory. It outlives the broker object that was made with it, as a disk outlives a killed process.
@@ -128,6 +139,8 @@ class MemoryLog:
     lies: bool
     #: The high watermark and the epochs that were on the disk when it began to lie: no disk of a search does.
     _before_lies: Outside[tuple[int, list[tuple[int, int]]]]
+    #: The last batches of producers below the log's start: no log of a search starts later than it began.
+    _below: Outside[list[RecordBatch]]
     durable_offset: int
     batches: list[RecordBatch]
     producers: Producers
@@ -145,6 +158,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.lies = False
         self._before_lies = (0, [])
+        self._below = []
         self.durable_offset = 0
         self._closed = False
         self.batches = []
@@ -203,7 +217,13 @@ class MemoryLog:
         return batches
 
     def truncate_to(self, offset: int) -> None:
-        """Drop whole batches; the producers' state is made again from those that stay."""
+        """Drop whole batches; the producers' state is made again from those that stay.
+
+        Below its start a log has nothing to keep: it begins again, empty, at ``offset``.
+        """
+        if offset < self.start_offset:
+            self.reset_to(offset)
+            return
         end = max(min(offset, self.end_offset), self.start_offset)
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
@@ -211,7 +231,7 @@ class MemoryLog:
             end = self._bases[keep]
         if keep < len(self.batches):
             del self.batches[keep:], self._bases[keep:]
-            self.producers = Producers(self.batches)
+            self.producers = Producers([*self._below, *self.batches])
         self.end_offset = end
         while len(self.segments) > 1 and self.segments[-1] > end:
             self.segments.pop()
@@ -228,6 +248,7 @@ class MemoryLog:
         self._bases.clear()
         self._epochs.clear()
         self._last_epoch = NONE
+        self._below = []
         self.producers = Producers()
         self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
         self.durable_offset = offset
@@ -292,6 +313,27 @@ class MemoryLog:
         self.flushed_offset = max(self.flushed_offset, offset)
         if not self.lies:
             self.durable_offset = max(self.durable_offset, offset)
+
+    # --- what retention does -------------------------------------------------------------------------------------
+
+    def drop_below(self, offset: int) -> None:
+        """Drop whole batches; the epoch at ``offset`` starts there now, and earlier ones are forgotten."""
+        last_ones = [batch for batch in self.producers.batches() if batch.base_offset < offset]
+        self._below = [
+            replace(batch, transactional=False) for batch in last_ones
+        ]  # What they opened is not in the log.
+        keep = bisect_left(self._bases, offset)
+        if keep and self.batches[keep - 1].next_offset > offset:
+            keep -= 1
+        del self.batches[:keep], self._bases[:keep]
+        self.start_offset = offset
+        self.segments = [offset, *(first for first in self.segments if first > offset)]
+        earlier = bisect_right(self._epochs, offset, key=lambda pair: pair[1])
+        if earlier:
+            self._epochs[:earlier] = [(self._epochs[earlier - 1][0], offset)]
+        self.cleaned_to = max(self.cleaned_to, offset)
+        self.flushed_offset = max(self.flushed_offset, offset)
+        self.durable_offset = max(self.durable_offset, offset)
 
     # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
 

@@ -132,6 +132,7 @@ class Replica:
     _rule: Outside[CommitRule]
     _flush_messages: int
     _segment_us: Outside[int]
+    _has_gaps: Outside[bool]
     proposal: AlterPartition | None
     _proposed_us: int
 
@@ -143,6 +144,7 @@ class Replica:
         self._rule = commit_rule(context.config)
         self._flush_messages = 2**63 - 1
         self._segment_us = NONE
+        self._has_gaps = False
         self.proposal = None
         self._proposed_us = 0
         self.leader = NO_NODE
@@ -157,7 +159,7 @@ class Replica:
         self.epoch_start = NONE
         if context.config.producers_after_restart == "last-batch":
             log.producers.keep_last_batches()
-        self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
+        self.high_watermark = max(min(log.checkpointed_high_watermark(), log.end_offset), log.start_offset)
         if context.observing:
             context.observe(
                 ReplicaRecovered(
@@ -174,7 +176,8 @@ class Replica:
         assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
         self.min_isr = min(config.min_insync_replicas, len(state.replicas))
         self._flush_messages = self._rule.flush_messages(config)
-        self._segment_us = config.segment_ms * 1000 if config.compacted else NONE
+        self._segment_us = config.segment_ms * 1000 if config.compacted or config.expires else NONE
+        self._has_gaps = config.compacted
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
         self.leader = state.leader
@@ -340,7 +343,8 @@ class Replica:
 
     def stable_end(self) -> int:
         """The last stable offset: readers of committed records get no further (rule 35)."""
-        return self.log.producers.transactions.stable_end(self.high_watermark)
+        stable_end = self.log.producers.transactions.stable_end(self.high_watermark)
+        return max(stable_end, self.log.start_offset)  # What is open may have begun in what retention has dropped.
 
     def commits(self) -> ErrorCode:
         """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
@@ -472,7 +476,7 @@ class Replica:
                     self.truncate_to(batch.base_offset)
                     if batch.base_offset != self.log.end_offset:  # A whole batch was dropped: fetch that offset again.
                         break
-                elif self._segment_us == NONE or self.log.cleanable is None:
+                elif not self._has_gaps or self.log.cleanable is None:
                     break
                 else:  # The leader has cleaned what was in between (rule 33).
                     self.log.cleanable.skip_to(batch.base_offset)
@@ -509,6 +513,12 @@ class Replica:
         self._after_truncation(before)
         self.high_watermark = offset
 
+    def begin_at(self, offset: int) -> None:
+        """Take over the start of the leader's log, as far as this one is committed (rule 47)."""
+        log = self.log.cleanable
+        if log is not None and offset > log.start_offset:
+            log.drop_below(min(offset, self.high_watermark))
+
     def _after_truncation(self, before: int) -> None:
         end = self.log.end_offset
         if end == before:
@@ -526,8 +536,8 @@ class Replica:
             )
 
     def _bound_high_watermark(self, offset: int) -> None:
-        bounded = min(offset, self.log.end_offset)
-        if bounded == self.high_watermark or bounded < 0:
+        bounded = max(min(offset, self.log.end_offset), self.log.start_offset)
+        if bounded == self.high_watermark or offset < 0:
             return
         self.high_watermark = bounded
         if self._context.observing:

@@ -134,7 +134,10 @@ NO_ERROR: Final = ErrorCode.NONE
 
 
 class TopicConfig(msgspec.Struct, frozen=True):
-    """Settings of a topic, under Kafka's names and with Kafka's defaults: nothing is flushed but by the system."""
+    """Settings of a topic, under Kafka's names and with Kafka's defaults: nothing is flushed but by the system.
+
+    ``retention_ms`` NONE lets records stay at any age: Kafka's seven days are longer than any run.
+    """
 
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
@@ -145,11 +148,17 @@ class TopicConfig(msgspec.Struct, frozen=True):
     min_cleanable_dirty_ratio: float = 0.5
     delete_retention_ms: int = 86_400_000
     min_compaction_lag_ms: int = 0
+    retention_ms: int = NONE
 
     @property
     def compacted(self) -> bool:
         """A cleaner keeps the last record of each key, and removes others."""
         return "compact" in self.cleanup_policy
+
+    @property
+    def expires(self) -> bool:
+        """Records go when they are older than retention.ms (rule 47)."""
+        return "delete" in self.cleanup_policy and self.retention_ms != NONE
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):
@@ -171,6 +180,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     broker_heartbeat_interval_ms: int = 300
     unclean_leader_election_interval_ms: int = 2_000
     log_cleaner_backoff_ms: int = 500
+    log_retention_check_interval_ms: int = 500
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     truncation: Truncation = "on-fetch"
     strict_min_isr: bool = True

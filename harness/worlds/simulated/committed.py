@@ -19,6 +19,7 @@ class Committed(msgspec.Struct):
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
     records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
+    Where retention has dropped that record, its epoch is NONE: nothing is claimed of it.
     ``read`` has the batches that consumers got first, by their first offset.
     Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
     """
@@ -62,7 +63,9 @@ class Committed(msgspec.Struct):
         if log is None:
             return candidates_are_complete(node, 0, end)
         broken = candidates_are_complete(node, log.end_offset, end)
-        return broken or logs_match(node, end - 1, epoch_at(log, end - 1), self.last_epoch)
+        if broken is not None or end <= log.start_offset or self.last_epoch == NONE:
+            return broken
+        return logs_match(node, end - 1, epoch_at(log, end - 1), self.last_epoch)
 
     def damaged_in(self, node: NodeId, log: MemoryLog | None, excused: Collection[int]) -> Broken | None:
         """The same of a bad batch, torn or damaged: for everybody who reads the log it ends there.

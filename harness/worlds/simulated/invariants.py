@@ -224,7 +224,7 @@ class Invariants:
 
     def _high_watermark_is_in_order(self, node: NodeId, partition: TopicPartition, replica: Replica) -> None:
         high_watermark = replica.high_watermark
-        broken = high_watermark_on_log(node, high_watermark, replica.log.end_offset)
+        broken = high_watermark_on_log(node, high_watermark, replica.log.start_offset, replica.log.end_offset)
         if replica.leading:
             now = (replica.leader_epoch, high_watermark)
             before = self._high_watermarks.get(replica, (NONE, 0))
@@ -263,7 +263,9 @@ class Invariants:
             return
         last = min(end, committed.end_offset) - 1
         expected = committed.last_epoch if end > committed.end_offset else committed.epoch_at(last)
-        broken = high_watermark_is_committed(node, end, last, epoch_at(replica.log, last), expected)
+        broken = None
+        if expected != NONE and last >= replica.log.start_offset:
+            broken = high_watermark_is_committed(node, end, last, epoch_at(replica.log, last), expected)
         self._note(partition, broken)
         if broken is None and end > committed.end_offset:
             committed.commit(replica.log, end)

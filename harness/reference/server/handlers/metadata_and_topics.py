@@ -213,7 +213,10 @@ def kafka_name(field: str) -> str:
     return field.replace("_", ".")
 
 
-_TOPIC_FIELDS: Final = {kafka_name(field): field for field in TopicConfig.__struct_fields__}
+#: Records of this log stay at any age, so ``retention_ms`` is none of them.
+_TOPIC_FIELDS: Final = {
+    kafka_name(field): field for field in TopicConfig.__struct_fields__ if kafka_name(field) != "retention.ms"
+}
 
 
 def parse_topic_config(configs: Mapping[str, str | None]) -> TopicConfig:

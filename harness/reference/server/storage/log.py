@@ -133,7 +133,13 @@ class FileLog:
             self.flushed_offset = self.end_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Drop durably every record at or after ``offset`` (a batch across it goes whole), and epochs from there on."""
+        """Drop durably every record at or after ``offset`` (a batch across it goes whole), and epochs from there on.
+
+        Below its start a log has nothing to keep: it begins again, empty, at ``offset``.
+        """
+        if offset < self.start_offset:
+            self.reset_to(offset)
+            return
         self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset])
         if offset >= self.end_offset:
             return
