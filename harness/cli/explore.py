@@ -23,6 +23,7 @@ from harness.explore import (
     Limits,
     Result,
     ShownStep,
+    check_model,
     column_of,
     exhaust,
     known_scopes,
@@ -32,6 +33,7 @@ from harness.explore import (
     step_lines,
     steps_of,
     story_text,
+    tla_files,
 )
 from harness.machine.versions import cores, own_version
 from harness.records.files import check_writable, files_of, write_file
@@ -62,6 +64,9 @@ _RULES = tuple(dict.fromkeys([*RULES, PERMITTED, *TRANSACTION_RULES, *GROUP_RULE
     help=f"Look for a breach of this rule only; may be repeated: {', '.join(_RULES)}.",
 )
 @click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
+@click.option(
+    "--tla", "module", type=path_type, help="Write the counterexample as actions of a published TLA+ model, for TLC."
+)
 @click.option("--names", is_flag=True, help="Count states that differ only in the numbers of brokers as different.")
 @takes_json
 def explore(
@@ -78,6 +83,7 @@ def explore(
     memory: int,
     rules: Sequence[str],
     file: Path | None,
+    module: Path | None,
     names: bool,
 ) -> int:
     """Look at every state that the broker's core can reach.
@@ -97,6 +103,9 @@ def explore(
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     if file is not None:
         check_writable("--story", file)
+    if module is not None:
+        check_model("--tla", chosen, module)
+        check_writable("--tla", module)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
         chosen,
@@ -108,6 +117,9 @@ def explore(
     steps = steps_of(chosen, result)
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
     played = [] if file is None or not steps else [_story(chosen, result, file)]
+    if module is not None and steps:
+        command = _command(scope, constants, settings, bug)
+        played += [_model(chosen, result, steps, module, command)]
     lines += [*played, "left out:", *(f"  {exclusion}" for exclusion in chosen.leaves_out()), _sentence(chosen, result)]
     terminal.answer(_answer(chosen, result, steps, played), lines)
     if result.broken is not None:
@@ -148,6 +160,20 @@ def _story(scope: AnyScope, result: Result, file: Path) -> str:
         write_file(file, text.encode())
     came = f"loses {', '.join(lost)}" if lost else "loses nothing: it does not do what these steps do"
     return f"as a story: {file}; performed in column {column} it {came}"
+
+
+def _model(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file: Path, made_by: str) -> str:
+    """Write the counterexample down as a module of the published model."""
+    files = tla_files(scope, result, steps, file, made_by)
+    with files_of(file):
+        for written, text in files.items():
+            write_file(written, text.encode())
+    return f"as a module of a published TLA+ model: {' '.join(map(str, files))}; how to replay it is written there"
+
+
+def _command(scope: str, constants: Sequence[str], settings: Sequence[str], bug: str | None) -> str:
+    words = [*(f"--constant {each}" for each in constants), *(f"--set {each}" for each in settings)]
+    return " ".join(["ackproof explore", scope, *words, *([f"--bug {bug}"] if bug else [])])
 
 
 def _list(terminal: Terminal) -> int:

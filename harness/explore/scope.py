@@ -162,7 +162,7 @@ ALWAYS_LEFT_OUT: Final = (
     "liveness: only what must never happen is looked at",
     "time as a number: a timer that is set may fire at any moment, and nothing happens because of a certain duration",
     "heartbeats and registrations as messages: they are one step with the controller's answer",
-    "refusals after which a follower asks the same again, or waits for the controller: its request waits instead",
+    "refusals that leave their follower as it was, which asks the same again: they make no state",
     "connections that break: a follower of a dead broker waits for the controller's next decision",
     "a controller that fails; messages that overtake each other on one connection",
     "more than one log partition, clients that read, failed disks, clean stops",

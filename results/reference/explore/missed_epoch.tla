@@ -1,0 +1,70 @@
+---- MODULE missed_epoch ----
+\* Written by: ackproof explore moved --set missed.epoch=kafka
+\* Replay: put this file and missed_epoch.cfg beside the files of kafka_data_replication/kraft/v3.5
+\* of github.com/Vanlightly/kafka-tlaplus (commit 823615e8) and the modules FiniteSetsExt, SequencesExt,
+\* Functions and Folds of TLA+'s community, and run: java -cp tla2tools.jar tlc2.TLC missed_epoch
+\* TLC ends with a violated invariant. Broker n is n + 1 here. A comment has our step, its actions are below.
+EXTENDS kafka_replication_v3_5
+
+VARIABLE step
+
+Sent(to) == \E m \in messages' \ messages : m.dest = to
+Taken(from) == \E m \in messages \ messages' : m.source = from
+
+\* The action that the model lacks: an operator, or a balancer, makes another in-sync replica lead.
+PlannedMove(b) ==
+    /\ b \in con_partition_metadata.isr \intersect con_unfenced
+    /\ b # con_partition_metadata.leader
+    /\ LET md == con_partition_metadata
+       IN ApplyPartitionChange(md.replicas, b, md.isr, md.leader_epoch + 1,
+                               md.partition_epoch + 1, md.adding, md.removing)
+    /\ UNCHANGED << con_broker_vars, broker_vars, part_vars, NetworkVars, inv_vars, aux_vars >>
+
+ReplayInit == Init /\ step = 0
+
+ReplayNext ==
+    /\ step' = step + 1
+    /\ \/ FALSE
+       \*  1  a client writes a to 0
+       \/ step = 0 /\ WriteRecordToLeader(1) /\ "a" \in inv_sent'
+       \*  2  a planned move makes 1 the leader
+       \/ step = 1 /\ PlannedMove(2)
+       \*  3  a planned move makes 0 the leader
+       \/ step = 2 /\ PlannedMove(1)
+       \*  4  controller > 0: decision 2 (leader 1, epoch 1, ISR 0 1 2) is skipped
+       \*       the broker learns it together with the next, and acts on that alone
+       \*  5  2 > 0: fetch from 0 in epoch 0 arrives
+       \/ step = 3 /\ SendFetchRequest(3) /\ Sent(1)
+       \/ step = 4 /\ ReceiveFetchRequest(1) /\ Taken(3)
+       \*  6  0 > 2: records a, high watermark 0 arrives
+       \/ step = 5 /\ ReceiveFetchResponse(3) /\ Taken(1)
+       \*  7  2 > 0: fetch from 1 in epoch 0 arrives
+       \/ step = 6 /\ SendFetchRequest(3) /\ Sent(1)
+       \/ step = 7 /\ ReceiveFetchRequest(1) /\ Taken(3)
+       \*  8  controller > 1: decision 2 (leader 1, epoch 1, ISR 0 1 2) arrives
+       \/ step = 8 /\ ReceiveMetadataUpdate(2) /\ Len(broker_metadata_log'[2]) = 2
+       \*  9  controller > 2: decision 2 (leader 1, epoch 1, ISR 0 1 2) arrives
+       \/ step = 9 /\ ReceiveMetadataUpdate(3) /\ Len(broker_metadata_log'[3]) = 2
+       \* 10  2 > 1: fetch from 1 in epoch 1 arrives
+       \/ step = 10 /\ SendFetchRequest(3) /\ Sent(2)
+       \/ step = 11 /\ ReceiveFetchRequest(2) /\ Taken(3)
+       \* 11  controller > 0: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
+       \/ step = 12 /\ ReceiveMetadataUpdate(1) /\ Len(broker_metadata_log'[1]) = 3
+       \* 12  controller > 1: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
+       \/ step = 13 /\ ReceiveMetadataUpdate(2) /\ Len(broker_metadata_log'[2]) = 3
+       \* 13  1 > 0: fetch from 0 in epoch 2 arrives
+       \/ step = 14 /\ SendFetchRequest(2) /\ Sent(1)
+       \/ step = 15 /\ ReceiveFetchRequest(1) /\ Taken(2)
+       \* 14  0 > 1: truncate to the end of epoch 0 at 1 arrives
+       \/ step = 16 /\ ReceiveFetchResponse(2) /\ Taken(1)
+       \* 15  1 > 0: fetch from 0 in epoch 2 arrives
+       \/ step = 17 /\ SendFetchRequest(2) /\ Sent(1)
+       \/ step = 18 /\ ReceiveFetchRequest(1) /\ Taken(2)
+       \* 16  0 > 1: records a, high watermark 0 arrives
+       \/ step = 19 /\ ReceiveFetchResponse(2) /\ Taken(1)
+       \* 17  1 > 2: truncate to the end of epoch 0 at 0 arrives
+       \/ step = 20 /\ ReceiveFetchResponse(3) /\ Taken(2)
+       \* 18  1 > 0: fetch from 1 in epoch 2 arrives
+       \/ step = 21 /\ SendFetchRequest(2) /\ Sent(1)
+       \/ step = 22 /\ ReceiveFetchRequest(1) /\ Taken(2)
+====

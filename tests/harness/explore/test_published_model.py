@@ -1,0 +1,87 @@
+"""Counterexamples as modules of a published TLA+ model; that of the missed epoch was replayed with TLC, and is kept."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from harness.errors import PlanError
+from harness.explore import Limits, Result, exhaust, scope_named, steps_of, tla_files
+from harness.explore.published_model import ABSENT, ACTIONS, MODELS, PLANNED_MOVE
+from harness.explore.scope import Scope
+from harness.explore.searched import Next
+from harness.explore.space import Space
+
+KEPT = Path("results/reference/explore")
+MISSED = scope_named("moved").varied({}, {"missed.epoch": "kafka"})
+_ACTION = re.compile(r"^ +\\/ step = (\d+) /\\ (\w+)\((\d)\)", re.MULTILINE)
+
+
+def test_the_kept_modules_of_the_missed_epoch_are_what_is_written_now() -> None:
+    result = exhaust(MISSED, limits=Limits(), workers=1)
+    file = KEPT / "missed_epoch.tla"
+    written = tla_files(
+        MISSED, result, steps_of(MISSED, result), file, "ackproof explore moved --set missed.epoch=kafka"
+    )
+    assert written == {each: each.read_text(encoding="utf-8") for each in (file, file.with_suffix(".cfg"))}
+    actions = _ACTION.findall(written[file])
+    assert [int(step) for step, _, _ in actions] == list(range(23))
+    assert [f"{name} {broker}" for _, name, broker in actions][:8] == [
+        "WriteRecordToLeader 1",
+        "PlannedMove 2",
+        "PlannedMove 1",
+        "SendFetchRequest 3",
+        "ReceiveFetchRequest 1",
+        "ReceiveFetchResponse 3",
+        "SendFetchRequest 3",
+        "ReceiveFetchRequest 1",
+    ]
+    # The leader learns of both moves at once: this is what it misses the epoch by.
+    assert "ReceiveMetadataUpdate(1) /\\ Len(broker_metadata_log'[1]) = 3" in written[file]
+
+
+@pytest.mark.parametrize("name", ["silent", "wiped", "joining", "retried", "tla-1"])
+def test_every_step_of_a_walk_is_an_action_of_the_model_or_a_reason(name: str) -> None:
+    scope = scope_named(name)
+    assert isinstance(scope, Scope)
+    space = Space(scope)
+    model = MODELS[scope.chosen.eligible_leader_replicas]
+    names = ACTIONS | {PLANNED_MOVE, model.keeps_log, model.loses_log}
+    for seed in range(2):
+        random, state, trace = Random(seed), space.begin(), list[Next]()
+        while len(trace) < 25 and (ways := list(space.follow(state))):
+            trace.append(random.choice(ways))
+            state = trace[-1].state
+        result = _ended_with(trace)
+        steps = steps_of(scope, result)
+        text = tla_files(scope, result, steps, Path("walk.tla"), "a walk")[Path("walk.tla")]
+        assert {action for _, action, _ in _ACTION.findall(text)} <= names, f"seed {seed}"
+        for number, step in enumerate(steps, 1):
+            (said,) = re.findall(rf"^ +\\\* +{number}  {re.escape(step.text)}\n +(\\.*)", text, re.MULTILINE)
+            assert "/\\" in said or said.endswith((*ABSENT.values(), "alone", "for it", "stopped")), said
+
+
+def _ended_with(trace: list[Next]) -> Result:
+    held = exhaust(replace(scope_named("calm-1"), rules=()), limits=Limits(states=1), workers=1)
+    return replace(held, trace=tuple(trace))
+
+
+@pytest.mark.parametrize(
+    ("scope", "file", "words"),
+    [
+        ("moved", "missed.txt", "as in missed.tla"),
+        ("moved", "1-missed.tla", "as in missed.tla"),
+        ("group", "missed.tla", "no model of transactions or groups"),
+        ("transactions", "missed.tla", "no model of transactions or groups"),
+        ("compacted", "missed.tla", "no compacted logs"),
+    ],
+)
+def test_what_no_model_has_is_refused(scope: str, file: str, words: str) -> None:
+    chosen = scope_named(scope)
+    result = exhaust(scope_named("calm-1"), limits=Limits(states=1), workers=1)
+    with pytest.raises(PlanError, match=words):
+        tla_files(chosen, result, (), Path(file), "nothing")
