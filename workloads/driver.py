@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workloads.client import Clients, Clock, Offsets
+from workloads.client import Clients, Clock, Membership, Offsets
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
@@ -172,9 +172,14 @@ class Workload:
         membership = membership_of(self._plan, self._settings, number)
         return SteppedMember(self._readers, membership, self._settings.commit_mode, **self._of_group)
 
+    @property
+    def membership(self) -> Membership:
+        """The membership of a client that is no member, and asks or commits from outside."""
+        return membership_of(self._plan, self._settings)
+
     def ask_committed(self, then: Callable[[Offsets | None], None]) -> None:
         """Ask once what the group has committed; the answer is None where it is not whole."""
-        CommittedQuestions(self._readers, membership_of(self._plan, self._settings), self.partitions).ask(then)
+        CommittedQuestions(self._readers, self.membership, self.partitions).ask(then)
 
     def close_clients(self) -> None:
         """Close the producers and consumers of the break phase."""
@@ -207,7 +212,7 @@ class Workload:
         """A question to the present coordinator of the workload's group: what it has committed; None without one."""
         if not self.kind.grouped:
             return None
-        return CommittedAgain(self._readers, membership_of(self._plan, self._settings))
+        return CommittedAgain(self._readers, self.membership)
 
     def _read(self, unhealthy: Mapping[str, str], readers: Readers | None = None, **wanted: Any) -> Drain:
         drain = Drain(

@@ -1,7 +1,7 @@
-"""A client without metadata: one Produce request to the broker that the caller names, over a connection of its own.
+"""A client without metadata: one request to the broker that the caller names, over a connection of its own.
 
 The protocol's classes are kafka-python's own (a pinned release). Produce is sent in version 3, which brokers from
-0.11 on take.
+0.11 on take, and DeleteGroups in version 0, from 1.1 on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka.errors import KafkaError, for_code
+from kafka.protocol.admin import DeleteGroupsRequest, DeleteGroupsResponse
 from kafka.protocol.parser import KafkaProtocol
 from kafka.protocol.producer.produce import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -54,7 +55,7 @@ NOT_IDEMPOTENT: Final = BatchSequence()
 
 
 class RealDirectClient:
-    """Sends records to chosen brokers. ``address`` gives "host" and "port" of a broker; answers come on ``clock``.
+    """Sends single requests to chosen brokers. ``address`` gives "host" and "port" of one; answers come on ``clock``.
 
     A request ends OK with the broker's offset. After an error of the broker it ends as :func:`workloads.classify` says;
     FAIL if nothing was sent; INFO if the connection ended without an answer, or none came within ``timeout_ms``, which
@@ -84,12 +85,19 @@ class RealDirectClient:
 
         The payload of a ``tombstone``, which has no value, is in its header.
         """
+        batch = _batch(key, payload, sequence, tombstone=tombstone)
+        self._begin(broker, _request(partition, batch, acks, timeout_ms), timeout_ms, done)
+
+    def delete_group(self, broker: int, group: str, *, timeout_ms: int, done: Callable[[SendOutcome], None]) -> None:
+        """Ask ``broker`` to forget a group; ``done`` is called once."""
+        self._begin(broker, DeleteGroupsRequest[0](groups_names=[group]), timeout_ms, done)
+
+    def _begin(self, broker: int, request: Any, timeout_ms: int, done: Callable[[SendOutcome], None]) -> None:
         too_late = SendOutcome(EventType.INFO, error=TIME_LIMIT, node=broker)
         ticket = self._pending.begin(done, timeout_ms + GRACE_MS, too_late)
         until = time.monotonic() + (timeout_ms + GRACE_MS) / 1_000
         protocol = KafkaProtocol(client_id="ackproof-direct")
-        batch = _batch(key, payload, sequence, tombstone=tombstone)
-        protocol.send_request(_request(partition, batch, acks, timeout_ms))
+        protocol.send_request(request)
         ask = partial(self._ask, ticket, broker, protocol, until)
         threading.Thread(target=ask, name=f"direct-{broker}", daemon=True).start()
 
@@ -141,10 +149,11 @@ def _hang_up(connection: socket.socket) -> None:
 
 
 def _outcome(response: Any, broker: int) -> SendOutcome:
-    (partition,) = response.responses[0].partition_responses
-    if partition.error_code == 0:
-        return SendOutcome(EventType.OK, offset=partition.base_offset, node=broker)
-    name = for_code(partition.error_code).__name__
+    deletes = isinstance(response, DeleteGroupsResponse)
+    (answer,) = response.results if deletes else response.responses[0].partition_responses
+    if answer.error_code == 0:
+        return SendOutcome(EventType.OK, offset=None if deletes else answer.base_offset, node=broker)
+    name = for_code(answer.error_code).__name__
     return SendOutcome(classify(name), error=name, node=broker)
 
 

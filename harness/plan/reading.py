@@ -140,7 +140,8 @@ def _refuse_cleaning(plan: Plan, plan_key: PlanKey) -> None:
                 f'the workload "{world.workload.name}" is about compaction: write cleanup.policy = "compact" under '
                 "[settings]"
             )
-        if not keyed and policies != {"delete"}:
+        # A story says itself what it needs.
+        if not keyed and policies != {"delete"} and not plan.story:
             raise here.wrong(
                 f'the workload "{world.workload.name}" expects every record to stay, and cleanup.policy=compact '
                 'removes some: choose workload = { name = "keyed" }, or leave cleanup.policy out'

@@ -77,6 +77,7 @@ def perform_cell(
         world=Simulated(),
         cell=chosen.name,
         family=story.number,
+        story=story.number,
         settings=settings.to_mapping(),
         workload=msgspec.structs.replace(WORKLOAD, name=story.workload),
         faults=FaultPlan(),

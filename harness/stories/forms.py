@@ -105,6 +105,19 @@ STEPS: Final = (
         "ask group [finds LAST:last_record]",
         "Ask what the group has committed; it must be the offset right behind this record, or nothing",
     ),
+    Form(
+        g.SetGroup,
+        "set group behind RECORD:record [in TRANSACTION:transaction]",
+        "Commit for the group, which has no member, that it is behind this record: at once, or with the transaction",
+        {"others": False},
+    ),
+    Form(
+        g.SetGroup,
+        "set others behind RECORD:record [in TRANSACTION:transaction]",
+        "The same for another group: its commits let segments of the log of groups end, which then are cleaned",
+        {"others": True},
+    ),
+    Form(g.ForgetGroup, "delete group", "Let the coordinator forget the group, which has no member, and its offsets"),
     Form(s.Wait, "wait TIME:ms", "Let time pass"),
     Form(
         s.WaitUntil,

@@ -55,7 +55,23 @@ class AskGroup(Step, frozen=True, kw_only=True):
     last_record: tuple[Record, ...] | None = None
 
 
+class SetGroup(Step, frozen=True, kw_only=True):
+    """Commit for a group without members that it is behind this ``record``: at once, or with a ``transaction``.
+
+    The group is the script's own, or one of ``others``, whose commits only fill the log of groups.
+    """
+
+    record: Record
+    others: bool
+    transaction: str | None = None
+
+
+class ForgetGroup(Step, frozen=True, kw_only=True):
+    """Ask the coordinator to forget the group, which has no members, with its offsets."""
+
+
 #: All of them: of stories in virtual time only, as the states of members are.
 OF_GROUPS: Final = (
-    JoinGroup, PollOnce, PollUntil, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup,
+    JoinGroup, PollOnce, PollUntil, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup, SetGroup,
+    ForgetGroup,
 )  # fmt: skip

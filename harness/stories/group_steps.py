@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from harness.stories import group_script as g
 from harness.stories.holding import all_hold, holds, instead
 from harness.stories.members import ScriptMembers
+from harness.stories.outside_commits import OutsideCommits
 from harness.stories.patience import Patience
-from harness.stories.steps import Record, Step
+from harness.stories.steps import BrokerRole, Record, Step
 from harness.stories.story_world import StoryWorld
 from harness.stories.trace import StepError, record_name
 from workloads import NOTHING, Offsets
@@ -22,9 +24,12 @@ _MOMENTS: Final = 6
 class GroupSteps:
     """Performs them. Each method answers with the result of a step, in words."""
 
-    def __init__(self, story_world: StoryWorld, members: ScriptMembers, patience: Patience) -> None:
+    def __init__(
+        self, story_world: StoryWorld, members: ScriptMembers, outside: OutsideCommits, patience: Patience
+    ) -> None:
         self._story_world = story_world
         self._members = members
+        self._outside = outside
         self._patience = patience
 
     def perform(self, step: Step) -> str:
@@ -107,6 +112,26 @@ class GroupSteps:
             raise StepError(f"the group has committed {words}")
         return words
 
+    def set(self, step: g.SetGroup) -> str:
+        """Commit an offset from outside."""
+        offsets = {self._story_world.partition: self._behind((step.record,))}
+        return self._from_outside(
+            partial(self._outside.commit, offsets, others=step.others, transaction=step.transaction)
+        )
+
+    def delete(self, _step: g.ForgetGroup) -> str:
+        """Let the group be forgotten."""
+        coordinator = self._story_world.node(BrokerRole.COORDINATOR)
+        return self._from_outside(partial(self._outside.delete, coordinator))
+
+    def _from_outside(self, act: Callable[[Callable[[str], None]], None]) -> str:
+        answers: list[str] = []
+        act(answers.append)
+        self._moment(lambda: bool(answers))
+        if not answers or answers[0]:
+            raise StepError(answers[0] if answers else "no answer yet")
+        return ""
+
     def _between_calls(self, name: str) -> SteppedMember:
         """A member whose library has nothing to do: a call that is open would go on without it."""
         member = self._members.awake(name)
@@ -162,4 +187,6 @@ _ACTIONS: Final[Mapping[type, Callable[[GroupSteps, Any], str]]] = {
     g.LeaveGroup: GroupSteps.leave,
     g.CrashMember: GroupSteps.crash,
     g.AskGroup: GroupSteps.ask,
+    g.SetGroup: GroupSteps.set,
+    g.ForgetGroup: GroupSteps.delete,
 }

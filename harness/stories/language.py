@@ -24,7 +24,7 @@ from workloads import unknown_name
 APIS: Final = (
     "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Metadata", "InitProducerId", "UpdateMetadata",
     "BrokerRegistration", "BrokerHeartbeat", "AlterPartition", "AddPartitionsToTxn", "EndTxn", "WriteTxnMarkers",
-    "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch",
+    "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch", "DeleteGroups",
 )  # fmt: skip
 #: Words that no record can be called: those with which states begin, and brokers.
 _RESERVED: Final = {"all", "and", "leader", "nothing", "the", *(form.verb for form in STATES)}

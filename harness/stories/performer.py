@@ -21,6 +21,7 @@ from harness.stories.group_script import OF_GROUPS
 from harness.stories.group_steps import GroupSteps
 from harness.stories.holding import all_hold, holds, instead
 from harness.stories.members import ScriptMembers
+from harness.stories.outside_commits import OutsideCommits
 from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
@@ -37,6 +38,7 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import ACKS_ALL, Recorder
 from workloads.driver import SendCounts, Workload
+from workloads.history import HistoryInMemory
 
 #: A coordinator looks for transactions that are over time, and aborts them, within this.
 ABORT_MS: Final = 15_000
@@ -102,14 +104,16 @@ class _Performer:
             planned=story.transactions,
             keyed=story.compacted,
             clock=world.clock,
-            recorder=recorder,
+            # A group's own workload knows no transactions: those of its script have no record.
+            recorder=HistoryInMemory() if story.grouped else recorder,
             new_process=workload.new_process,
         )
         self._members = ScriptMembers(workload)
         self._story_world = StoryWorld(
             world, self._partition, records, self._transactions, self._members, grouped=story.grouped
         )
-        self._group_steps = GroupSteps(self._story_world, self._members, self._patience)
+        outside = OutsideCommits(world, self._transactions, workload.membership, workload.new_process)
+        self._group_steps = GroupSteps(self._story_world, self._members, outside, self._patience)
         self._transaction_steps = TransactionSteps(
             world, self._story_world, self._transactions, self._patience, workload.new_process
         )
@@ -177,7 +181,7 @@ class _Performer:
             answers: list[object] = []
             self._members.ask(answers.append)
             self._story_world.until(lambda: bool(answers), self._patience.limit_ms)
-        else:
+        if self._story.transactions:
             first = self._transactions.first()
             self._story_world.until(lambda: first.ready, self._patience.limit_ms)
             first.client.close()

@@ -35,6 +35,8 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:
             yield f"needs {name}={value}; write it in the plan"
+    if spec.chosen().cleanup_policy != "delete" and not story.compacted:
+        yield "expects every record to stay; leave cleanup.policy out"
     if FailDirectory in story.faults() and spec.log_dirs < 2:
         yield "lets a disk of several fail; write log_dirs = 2 in the plan"
     for step in story.steps:
@@ -58,7 +60,7 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
     simulated = story.first(*IN_VIRTUAL_TIME)
     if simulated and not world.virtual_time:
         yield _said(simulated, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
-    if story.transactions and not kind_of(spec.workload).transactional:
+    if story.transactions and not story.grouped and not kind_of(spec.workload).transactional:
         yield 'has transactions; write name = "transactions" under [workload]'
     if story.grouped and not kind_of(spec.workload).grouped:
         yield 'has members of a group; write name = "groups" under [workload]'

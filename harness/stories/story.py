@@ -172,10 +172,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def workload(self) -> str:
         """The workload by which a run of it is judged, and whose topics the cluster gets; only the script writes."""
-        if self.transactions:
-            return "transactions"
         if self.grouped:
             return "groups"
+        if self.transactions:
+            return "transactions"
         return "keyed" if self.compacted else "steady"
 
     @property
@@ -306,8 +306,8 @@ def parse_story(text: str, file: str) -> Story:
         skipped=_chosen(content_read.skipped, columns, places),
         also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
     )
-    if story.grouped and story.transactions:
-        raise places.of("steps").wrong("the script has a group and a transaction; write a story for each")
+    if story.grouped and any(story.transactions.values()):
+        raise places.of("steps").wrong("the script has a group and a record in a transaction; write a story for each")
     for needed in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{needed}"')
     for record in (*story.lost, *story.acknowledged, *story.skipped):

@@ -52,7 +52,7 @@ class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DirectClient(Protocol):
-    """A client that sends one Produce to the broker that it is given, whatever the metadata says about leaders."""
+    """A client that sends one request to the broker that it is given, whatever the metadata says about leaders."""
 
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
         """Send ``write`` to ``broker`` over a new connection, once.
@@ -61,6 +61,9 @@ class DirectClient(Protocol):
         when the connection was refused or broke; not at all while neither happens. With acks=0 it is OK as soon as the
         request was handed over, even if no broker takes it.
         """
+
+    def delete_group(self, broker: int, group: str, done: Callable[[SendOutcome], None]) -> None:
+        """Ask ``broker``, the coordinator, to forget a group; ``done`` is called as in :meth:`produce`."""
 
 
 class PlacedRecord(NamedTuple):

@@ -11,7 +11,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.hosts import Address
 from harness.reference.core.coordinator import log_config
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicConfig
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, TRANSACTIONS_2_SINCE, Version
 from harness.worlds.reference_settings import topic_config
 from nemesis.cluster import CONTROLLER
@@ -186,12 +186,23 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         "unclean.leader.election.enable": groups.unclean_leader_election_enable,
         **_group_sessions(settings.session_timeout_ms),
         **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
-        **(_CLEANING if settings.cleanup_policy == "compact" else {}),
+        **(_cleaning(groups) if groups.compacted else {}),
         "log.flush.interval.messages": NEVER,
         # flush.ms of a topic acts only as often as this looks.
         "log.flush.scheduler.interval.ms": settings.flush_ms,
     }
     return {name: spelled(value) for name, value in chosen.items()}
+
+
+def _cleaning(groups: TopicConfig) -> dict[str, object]:
+    """The properties of brokers with a compacted topic, whose log of groups is cleaned as that is."""
+    return {
+        **_CLEANING,
+        "log.roll.ms": groups.segment_ms,
+        "log.cleaner.min.cleanable.ratio": groups.min_cleanable_dirty_ratio,
+        "log.cleaner.delete.retention.ms": groups.delete_retention_ms,
+        "log.cleaner.min.compaction.lag.ms": groups.min_compaction_lag_ms,
+    }
 
 
 def _group_sessions(session_ms: int) -> dict[str, object]:

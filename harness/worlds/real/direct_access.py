@@ -27,6 +27,8 @@ from workloads import SendOutcome
 
 #: A coordinator that runs and is in reach answers in milliseconds.
 ASK_S: Final = 1.5
+#: The answer comes when the tombstones are committed.
+DELETE_MS: Final = 5_000
 
 
 class SelfReport(msgspec.Struct, frozen=True):
@@ -42,8 +44,8 @@ class SelfReport(msgspec.Struct, frozen=True):
 Ask = Callable[[int, str], SelfReport]
 
 
-class DirectWrites:
-    """Sends single writes, each over a connection of its own (a :class:`harness.worlds.contract.DirectClient`)."""
+class DirectRequests:
+    """Sends single requests, each over a connection of its own (a :class:`harness.worlds.contract.DirectClient`)."""
 
     def __init__(self, client: RealDirectClient) -> None:
         self._client = client
@@ -61,6 +63,10 @@ class DirectWrites:
             tombstone=write.tombstone,
             done=done,
         )
+
+    def delete_group(self, broker: int, group: str, done: Callable[[SendOutcome], None]) -> None:
+        """Ask ``broker`` to forget a group, over a new connection."""
+        self._client.delete_group(broker, group, timeout_ms=DELETE_MS, done=done)
 
 
 class ReplicasOnDisk(Replicas):

@@ -30,7 +30,7 @@ from harness.records.journal import Journal
 from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import NodeCrash
 from harness.worlds.real.attacked_nodes import AttackedNodes, connect
-from harness.worlds.real.direct_access import Ask, DirectWrites, ReplicasOnDisk
+from harness.worlds.real.direct_access import Ask, DirectRequests, ReplicasOnDisk
 from harness.worlds.real.lacks import ON_DISKS, out_of_reach
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observation_times import rightly_timed
@@ -153,7 +153,7 @@ class StartedCluster(RealCluster):
             target,
             clients,
             lambda: {"broker": distribution.configuration(nodes)},
-            DirectWrites(direct),
+            DirectRequests(direct),
             ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
             processor_s=host.processor_s if isinstance(host, LocalHost) else None,
         )

@@ -138,7 +138,9 @@ class GroupConsumerModel(ConsumerModel):
         return self._advance(now_us)
 
     def token(self) -> MemberToken:
-        """The member and its epoch, as it has it now."""
+        """The member and its epoch, as it has it now; of a client that never was one there is only the group."""
+        if not self._topics:
+            return MemberToken((self._group, "", NONE))
         if self._epoch == JOINS:
             return MemberToken(None, "the client is no member now")
         return MemberToken((self._group, self._member, self._epoch))

@@ -34,6 +34,7 @@ from workloads import EventType, SendOutcome, Settings, classify
 ERROR_NAMES: Final = {
     ErrorCode.CORRUPT_MESSAGE: "CorruptRecordError",
     ErrorCode.FENCED_LEADER_EPOCH: "FencedLeaderEpochError",
+    ErrorCode.GROUP_ID_NOT_FOUND: "GroupIdNotFoundError",
     ErrorCode.INVALID_PRODUCER_EPOCH: "InvalidProducerEpochError",
     ErrorCode.INVALID_RECORD: "InvalidRecordError",
     ErrorCode.INVALID_REQUIRED_ACKS: "InvalidRequiredAcksError",
@@ -42,6 +43,7 @@ ERROR_NAMES: Final = {
     ErrorCode.INVALID_TXN_STATE: "InvalidTxnStateError",
     ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageError",
     ErrorCode.MESSAGE_TOO_LARGE: "MessageSizeTooLargeError",
+    ErrorCode.NON_EMPTY_GROUP: "NonEmptyGroupError",
     ErrorCode.NOT_ENOUGH_REPLICAS: "NotEnoughReplicasError",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "NotEnoughReplicasAfterAppendError",
     ErrorCode.NOT_LEADER_OR_FOLLOWER: "NotLeaderForPartitionError",

@@ -36,10 +36,10 @@ from workloads import BrokenInvariant, LogPartition, RefusedAttempts, WorkloadPl
 OPEN_LIMIT_US: Final = 30_000_000
 
 
-def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
-    """The logs of the coordinators that this workload needs."""
+def _internal_topics(workload: WorkloadPlan, *, scripted: bool) -> tuple[str, ...]:
+    """The logs of the coordinators that this workload needs; a script may have a group and transactions."""
     kind = kind_of(workload)
-    needed = {TRANSACTIONS_TOPIC: kind.transactional, OFFSETS_TOPIC: kind.grouped}
+    needed = {TRANSACTIONS_TOPIC: kind.transactional or (scripted and kind.grouped), OFFSETS_TOPIC: kind.grouped}
     return tuple(topic for topic, wanted in needed.items() if wanted)
 
 
@@ -74,7 +74,7 @@ class SimulatedWorld:
         self._topics = topics_of(spec.workload)
         numbers = range(spec.workload.partitions)
         self._log_partitions = [LogPartition(topic, number) for topic in self._topics for number in numbers]
-        self._internal_topics = _internal_topics(spec.workload)
+        self._internal_topics = _internal_topics(spec.workload, scripted=bool(spec.story))
         self._loop = Loop()
         self._network = Network(self._loop, choices)
         self._observing = observe

@@ -135,3 +135,19 @@ def test_hanging_up_leaves_no_request_without_an_end(serve: Callable[[Answers], 
     assert clock.run(lambda: bool(outcomes), LIMIT_US)
     free.set()
     assert outcomes == [SendOutcome(EventType.INFO, error=CLIENT_CLOSED)]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "name"), [(0, EventType.OK, None), (68, EventType.INFO, "NonEmptyGroupError")]
+)
+def test_a_group_is_deleted_by_the_broker_that_is_named(
+    serve: Callable[[Answers], OneBroker], error: int, kind: EventType, name: str | None
+) -> None:
+    results = {"results": [{"group_id": "g", "error_code": error}], "throttle_time_ms": 0}
+    broker, clock, outcomes = serve(lambda _: results), RealClock(), list[SendOutcome]()
+    client = RealDirectClient(clock, broker.address)
+    client.delete_group(2, "g", timeout_ms=5_000, done=outcomes.append)
+    assert clock.run(lambda: bool(outcomes), LIMIT_US)
+    client.close()
+    assert outcomes == [SendOutcome(kind, error=name, node=2)]
+    assert [request.groups_names for request in broker.requests] == [["g"]]

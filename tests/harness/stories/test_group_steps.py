@@ -57,6 +57,10 @@ def cell(steps: str, column: str = "g", rest: str = "") -> StoryCell:
         ("ask group finds nothing", "the group has committed offset 1"),
         (f"{HALFWAY}ask group finds a", "the group has committed offset 1"),
         ("cut 1-clients\nask group", "no coordinator answered"),
+        ("set group behind base", "UNKNOWN_MEMBER_ID"),
+        ("delete group", "NonEmptyGroupError"),
+        ("leave m\ndelete group\ndelete group", "GroupIdNotFoundError"),
+        ("hold DeleteGroups clients>1\ndelete group", "no answer yet"),
         ("write a to 0 acks=0\nask group finds a", "the offset of a is not known, because no answer told it"),
         ("kill 2\nwait until 2 is fenced\nmove coordinator to 2", "refused: broker 2 is not a live member of the ISR"),
         ("try join n\nwait up to 1 s until 0 coordinates", "0 coordinates: no, 1 coordinates"),
@@ -188,14 +192,32 @@ def test_what_a_group_skips_is_told_by_its_record() -> None:
         parse_story(FORM.format(steps=dies, rest="[skipped]\nb = []"), "my.toml")
 
 
+@pytest.mark.parametrize(("end", "finds"), [("commit", "a"), ("abort", "base")])
+def test_an_offset_is_set_with_a_transaction(end: str, finds: str) -> None:
+    begun = "leave m\nwrite a to 0\ninit p\nwait until p is ready\nbegin t by p\nset group behind a in t\n"
+    assert cell(f"{begun}set others behind a\n{end} t\nwait 1 s\nask group finds {finds}").disagreements == ()
+
+
+def test_a_group_that_is_deleted_begins_anew() -> None:
+    seen = cell("set others behind base\nleave m\ndelete group\nask group finds nothing\njoin n", "g", "[also]")
+    assert seen.disagreements == ("seen, and not expected to be: group went back, processed again",)
+
+
+def test_a_group_without_members_is_forgotten() -> None:
+    idle = "leave m\nwait {} s\nask group finds {}"
+    settings = '[settings]\n"offsets.retention.minutes" = 1'
+    assert cell(idle.format(50, "base"), "g", settings).disagreements == ()
+    assert cell(idle.format(70, "nothing"), "g", settings).disagreements == ()
+
+
 def test_a_script_that_only_asks_is_one_of_groups() -> None:
     story = parse_story(FORM.format(steps="ask group finds nothing", rest="").replace("join m\n", ""), "my.toml")
     assert story.columns is OF_GROUPS
     assert perform_cell(story, "g").disagreements == ()
 
 
-def test_a_group_and_a_transaction_are_two_stories() -> None:
-    with pytest.raises(PlanError, match=r"my\.toml, line 4: the script has a group and a transaction"):
+def test_a_group_and_a_record_in_a_transaction_are_two_stories() -> None:
+    with pytest.raises(PlanError, match=r"my\.toml, line 4: the script has a group and a record in a transaction"):
         parse_story(FORM.format(steps="init p\nbegin t by p\nwrite a in t\ncommit t", rest=""), "my.toml")
 
 

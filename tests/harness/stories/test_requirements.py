@@ -21,6 +21,8 @@ ON_KAFKA: Final = Kafka(host=Namespaces())
         ("G01", "g", Simulated(), "steady", 'has members of a group; write name = "groups" under [workload]'),
         ("G01", "g", ON_KAFKA, "groups", ""),
         ("G01", "g", Processes(), "groups", 'says "join m", which the reference broker has in virtual time only'),
+        ("G13", "g", ON_KAFKA, "groups", ""),
+        ("G15", "g", ON_KAFKA, "groups", "needs tombstones.wait.for.replicas=true, and Apache Kafka 4.3.1 does not"),
         ("T01", "v2", Simulated(), "transactions", ""),
         ("T01", "v2", Simulated(), "steady", 'has transactions; write name = "transactions" under [workload]'),
         ("T01", "v2", ON_KAFKA, "transactions", ""),
@@ -55,3 +57,18 @@ def test_a_run_of_a_plan_has_what_its_story_needs(
     )
     assert unmet(story, spec).startswith(problem)
     assert bool(unmet(story, spec)) == bool(problem)
+
+
+def test_a_story_that_expects_every_record_to_stay_needs_a_topic_that_keeps_them() -> None:
+    settings = column_named("g").chosen({"cleanup.policy": "compact"})
+    spec = RunSpec(
+        world=Simulated(),
+        cell="g",
+        family="G01",
+        settings=settings.to_mapping(),
+        workload=WorkloadPlan(topic="story", partitions=1, name="groups"),
+        faults=FaultPlan(),
+        seed=0,
+    )
+    assert unmet(known_stories()["G01"], spec) == "expects every record to stay; leave cleanup.policy out"
+    assert unmet(known_stories()["G14"], spec).startswith("needs segment.ms=1000")
