@@ -26,7 +26,7 @@ from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
-from harness.stories.story_world import StoryWorld
+from harness.stories.story_world import GROUPS_LOG, TRANSACTIONS_LOG, StoryWorld
 from harness.stories.trace import HEALED, WHOLE, Play, StepError, Trace, TraceEntry
 from harness.stories.transaction_steps import TransactionSteps
 from harness.stories.transactions import ScriptTransactions
@@ -168,24 +168,26 @@ class _Performer:
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
-        if (self._story.transactions or self._story.grouped) and self._story_world.coordinator is None:
-            self._make_coordinator()
+        self._make_coordinators()
         if (self._story.transactions or self._story.grouped) and 1 in self._story_world.brokers:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._begin_faults(self._witness)
 
-    def _make_coordinator(self) -> None:
-        """Ask for a coordinator: Kafka makes its log when it is asked for the first one."""
-        if self._story.grouped:
+    def _make_coordinators(self) -> None:
+        """Ask for those that the story needs: Kafka makes the log of one when it is first asked for it."""
+        of_groups = self._story.grouped and self._story_world.coordinator_of(GROUPS_LOG) is None
+        of_transactions = self._story.transactions and self._story_world.coordinator_of(TRANSACTIONS_LOG) is None
+        if of_groups:
             answers: list[object] = []
             self._members.ask(answers.append)
             self._story_world.until(lambda: bool(answers), self._patience.limit_ms)
-        if self._story.transactions:
+        if of_transactions:
             first = self._transactions.first()
             self._story_world.until(lambda: first.ready, self._patience.limit_ms)
             first.client.close()
-        self._story_world.order_coordinators()
+        if of_groups or of_transactions:
+            self._story_world.order_coordinators()
 
     def play(self) -> None:
         for step in self._story.steps:

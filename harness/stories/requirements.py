@@ -62,6 +62,8 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
         yield _said(simulated, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
     if story.transactions and not story.grouped and not kind_of(spec.workload).transactional:
         yield 'has transactions; write name = "transactions" under [workload]'
+    if story.transactions and not spec.chosen().enable_idempotence:
+        yield "has transactions; write enable.idempotence = true under [settings]"
     if story.grouped and not kind_of(spec.workload).grouped:
         yield 'has members of a group; write name = "groups" under [workload]'
     lacks = out_of_reach(spec)

@@ -100,8 +100,12 @@ class StoryWorld:
     @property
     def coordinator(self) -> int | None:
         """The coordinator of transactions, or of the group, as the controller sees it."""
+        return self.coordinator_of(self._log)
+
+    def coordinator_of(self, log: str) -> int | None:
+        """The coordinator whose log that is, as the controller sees it; None where Kafka has not made the log."""
         view = self.look()
-        return next(iter(view.coordinators if self._log == GROUPS_LOG else view.transaction_coordinators), None)
+        return next(iter(view.coordinators if log == GROUPS_LOG else view.transaction_coordinators), None)
 
     @property
     def is_stable(self) -> bool:

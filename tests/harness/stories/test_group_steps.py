@@ -127,15 +127,15 @@ def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begin
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[ScriptMembers] = []
-    coordinator: Any = StoryWorld.coordinator
+    coordinator_of = StoryWorld.coordinator_of
     ask_once = ScriptMembers.ask
 
     def ask(members: ScriptMembers, then: Callable[[Offsets | None], None]) -> None:
-        monkeypatch.setattr(StoryWorld, "coordinator", coordinator)
+        monkeypatch.setattr(StoryWorld, "coordinator_of", coordinator_of)
         asked.append(members)
         ask_once(members, then)
 
-    monkeypatch.setattr(StoryWorld, "coordinator", property(lambda _: None))
+    monkeypatch.setattr(StoryWorld, "coordinator_of", lambda *_: None)
     monkeypatch.setattr(ScriptMembers, "ask", ask)
     assert cell("wait until m is assigned").disagreements == ()
     assert len(asked) == 1

@@ -72,3 +72,18 @@ def test_a_story_that_expects_every_record_to_stay_needs_a_topic_that_keeps_them
     )
     assert unmet(known_stories()["G01"], spec) == "expects every record to stay; leave cleanup.policy out"
     assert unmet(known_stories()["G14"], spec).startswith("needs segment.ms=1000")
+
+
+def test_transactions_of_a_story_need_idempotent_producers() -> None:
+    story = known_stories()["G13"]
+    settings = {**column_named("g").chosen(story.settings).to_mapping(), "enable.idempotence": False}
+    spec = RunSpec(
+        world=Simulated(),
+        cell="g",
+        family="G13",
+        settings=settings,
+        workload=WorkloadPlan(topic="story", partitions=1, name="groups"),
+        faults=FaultPlan(),
+        seed=0,
+    )
+    assert unmet(story, spec) == "has transactions; write enable.idempotence = true under [settings]"

@@ -59,16 +59,16 @@ def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
 
 def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begins(monkeypatch) -> None:
     asked: list[str] = []
-    coordinator = StoryWorld.coordinator.fget
+    coordinator_of = StoryWorld.coordinator_of
 
     def first(transactions: ScriptTransactions) -> ScriptedInstance:
-        monkeypatch.setattr(StoryWorld, "coordinator", property(coordinator))
+        monkeypatch.setattr(StoryWorld, "coordinator_of", coordinator_of)
         made = make(transactions)
         asked.append(made.transactional_id)
         return made
 
     make = ScriptTransactions.first
-    monkeypatch.setattr(StoryWorld, "coordinator", property(lambda _: None))
+    monkeypatch.setattr(StoryWorld, "coordinator_of", lambda *_: None)
     monkeypatch.setattr(ScriptTransactions, "first", first)
     assert cell(f"{OPEN}commit t").disagreements == ()
     assert asked == ["first"]
