@@ -2,8 +2,9 @@
 
 Beside what every consumer does, it asks the group coordinator: by heartbeats what it may read, where the group is, and
 to remember offsets. The coordinator is the leader of the log of groups, so it is found in the metadata. A request is
-repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over. As Kafka's Java
-client, it always asks for stable offsets, and so waits for transactions that are open (KIP-447).
+repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over: 10 s, and for a commit
+as long as for a record where that is more (``delivery.timeout.ms``; librdkafka has 60 s). As Kafka's Java client, it
+always asks for stable offsets, and so waits for transactions that are open (KIP-447).
 
 Heartbeats are sent while a poll or a commit is open: a member that does neither is a process that stands still, and the
 coordinator gives it up. What it was assigned it takes over in a poll, as Kafka's Java client does: what is gone is
@@ -98,6 +99,7 @@ class GroupConsumerModel(ConsumerModel):
         self._reset = messages.LATEST if membership.reset == "latest" else messages.EARLIEST
         self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
         self._auto_due_us = 0
+        self._commit_us = max(END_OFFSETS_LIMIT_US, settings.delivery_timeout_ms * MICROSECONDS)
         self._topics: tuple[str, ...] = ()
         self._changed: Callable[[Assignment], None] | None = None
         self._epoch = JOINS
@@ -129,7 +131,7 @@ class GroupConsumerModel(ConsumerModel):
 
     def commit(self, now_us: int, offsets: Mapping[TopicPartition, int], done: Any) -> list[ClientEffect]:
         """``Completed(done, Offsets)`` follows, with what the group took."""
-        self._calls.append(_Call(now_us + END_OFFSETS_LIMIT_US, done, dict(offsets)))
+        self._calls.append(_Call(now_us + self._commit_us, done, dict(offsets)))
         return self._advance(now_us)
 
     def ask_committed(self, now_us: int, partitions: Sequence[TopicPartition], done: Any) -> list[ClientEffect]:

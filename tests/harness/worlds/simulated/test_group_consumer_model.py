@@ -25,13 +25,16 @@ class GroupSession(Session):
 
     model: GroupConsumerModel
 
-    def __init__(self, *, auto_commit_ms: int | None = None, reset: OffsetReset = "earliest") -> None:
+    def __init__(
+        self, *, auto_commit_ms: int | None = None, reset: OffsetReset = "earliest", delivery_timeout_ms: int = 5_000
+    ) -> None:
         self.asked: list[Any] = []
         self.assignments: list[tuple[str, ...]] = []
         self.generations: list[int | None] = []
         self.told: list[OwnCommit] = []
         membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms, reset)
-        model = GroupConsumerModel(range(3), 7, ["t"], Settings(), "read_uncommitted", membership=membership)
+        settings = Settings(delivery_timeout_ms=delivery_timeout_ms)
+        model = GroupConsumerModel(range(3), 7, ["t"], settings, "read_uncommitted", membership=membership)
         super().__init__(model=model)
         model.assign([], from_start=True)
         model.subscribe(["t"], self.changed)
@@ -211,12 +214,15 @@ def test_a_commit_whose_answer_was_lost_is_not_known_to_be_refused() -> None:
     assert session.ends == [Offsets({}, NO_ANSWER)]
 
 
-def test_a_commit_that_nobody_answers_ends_after_its_time() -> None:
-    session = GroupSession()
+@pytest.mark.parametrize(("delivery_ms", "limit_ms"), [(5_000, END_OFFSETS_LIMIT_US // MS), (30_000, 30_000)])
+def test_a_commit_that_nobody_answers_ends_after_its_time(delivery_ms: int, limit_ms: int) -> None:
+    session = GroupSession(delivery_timeout_ms=delivery_ms)
     session.assigned(AT, places=(0,))
     session.answer_fetch(batch(0, "a"))
     session.commit(1)
-    session.wait(END_OFFSETS_LIMIT_US // MS)
+    session.wait(limit_ms - 1)
+    assert session.ends == []
+    session.wait(1)
     assert session.ends == [Offsets({}, NO_ANSWER)]
 
 
