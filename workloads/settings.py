@@ -263,7 +263,7 @@ class Settings:
     tombstones_wait_for_replicas: bool = _setting("tombstones.wait.for.replicas", "reference", False)
     """Tombstones and markers stay until every replica's cleaner was past them. Kafka has no such rule (rule 32)."""
     transaction_version: int = _setting("transaction.version", "reference", 2, choices=(1, 2))
-    """With 2 each end of a transaction raises the producer epoch (rule 39). Processes, and Kafka before 4.0, have 1."""
+    """With 2 each end of a transaction raises the producer epoch (rule 39), as Java clients of Kafka since 4.0 do."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
     """One rule in a wrong form, to find out whether the checkers notice."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.clients.listed_groups import EMPTY, group_state
     from harness.clients.membership import add_voter, remove_voter, unregister_broker
     from harness.clients.real_clients import ClientLibrary, RealClients
+    from harness.clients.told_state import ToldGroup, told_group, told_stable_end, told_transaction
 
 __all__ = [
     "CLIENTS",
@@ -33,6 +34,7 @@ __all__ = [
     "DirectConnection",
     "RealClients",
     "RealDirectClient",
+    "ToldGroup",
     "add_voter",
     "at_home",
     "client_settings",
@@ -44,6 +46,9 @@ __all__ = [
     "producer_configuration",
     "remove_voter",
     "require_credentials",
+    "told_group",
+    "told_stable_end",
+    "told_transaction",
     "unregister_broker",
     "without_secrets",
     "words_of_bridge",
@@ -63,6 +68,7 @@ _NAMES = {
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS JAVA",
     "membership": "add_voter remove_voter unregister_broker",
+    "told_state": "ToldGroup told_group told_stable_end told_transaction",
 }
 
 if not TYPE_CHECKING:

@@ -24,15 +24,18 @@ _DONE: Final = (BrokerIdNotRegisteredError, DuplicateVoterError, VoterNotFoundEr
 Address = tuple[str, int]
 
 
-def _message(name: str) -> Any:
+def message_named(name: str) -> Any:
+    """The class of a message whose fields are in :mod:`harness.clients.messages`."""
     return type(ApiMessage)(name, (ApiMessage,), {}, load_json=messages)
 
 
-AddRaftVoterRequest: Final = _message("AddRaftVoterRequest")
-RemoveRaftVoterRequest: Final = _message("RemoveRaftVoterRequest")
-UnregisterBrokerRequest: Final = _message("UnregisterBrokerRequest")
+AddRaftVoterRequest: Final = message_named("AddRaftVoterRequest")
+RemoveRaftVoterRequest: Final = message_named("RemoveRaftVoterRequest")
+UnregisterBrokerRequest: Final = message_named("UnregisterBrokerRequest")
 #: The library finds the classes of answers by itself.
-RESPONSES: Final = tuple(map(_message, ("AddRaftVoterResponse", "RemoveRaftVoterResponse", "UnregisterBrokerResponse")))
+RESPONSES: Final = tuple(
+    map(message_named, ("AddRaftVoterResponse", "RemoveRaftVoterResponse", "UnregisterBrokerResponse"))
+)
 
 
 def add_voter(broker: Address, node: int, directory: UUID, address: Address, limit_s: float) -> str:

@@ -15,7 +15,7 @@ from harness.conform.recorded import RecordedStep, RecordedTrace
 from harness.conform.schedules import SCHEDULES, schedule
 from harness.conform.shown import ANSWER, NO_ANSWER, NOT_SHOWN, ShownState, in_words
 from harness.errors import PlanError
-from harness.stories import Play, Story
+from harness.stories import Play, Story, Told
 
 
 class Word(StrEnum):
@@ -52,7 +52,11 @@ class ComparedStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A story held against a trace, in the core's ``schedule`` of that number; day, disagreements: of the trace."""
+    """A story held against a trace, in the core's ``schedule`` of that number; the ``day`` is that of the trace.
+
+    ``disagreements`` are sentences: what the checkers found on the cluster otherwise than the story's file expects it.
+    None: the trace does not have what they found.
+    """
 
     story: str
     column: str
@@ -93,7 +97,7 @@ def hold(
     """
     first: Comparison | None = None
     for number in schedules:
-        compared = _held(trace, performed_by_core(story, trace, bug, schedule(number)), number)
+        compared = _held(trace, story, performed_by_core(story, trace, bug, schedule(number)), number)
         if compared.conforms:
             return compared
         first = first or compared
@@ -102,7 +106,7 @@ def hold(
     return first
 
 
-def _held(trace: RecordedTrace, core: Sequence[CoreStep], schedule_number: int) -> Comparison:
+def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule_number: int) -> Comparison:
     texts = [step.text for step in trace.steps]
     if texts != [ours.step.text for ours in core]:
         raise PlanError(f"the trace {trace.name} is of another script than {trace.story} has now; record it again")
@@ -117,7 +121,7 @@ def _held(trace: RecordedTrace, core: Sequence[CoreStep], schedule_number: int) 
         day=trace.day,
         schedule=schedule_number,
         steps=tuple(steps),
-        disagreements=trace.disagreements,
+        disagreements=None if trace.outcome is None else trace.outcome.disagreements(story, trace.column),
     )
 
 
@@ -140,8 +144,8 @@ def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain)
     differences = _differences(real.shown, core.step.shown, explain)
     word = _word(differences)
     if word is Word.UNEXPLAINED:
-        answers = _answers_within(real, core)
-        earlier = (msgspec.structs.replace(state, answers=answers) for state in core.passed)
+        answers, told = _answers_within(real, core), _told_within(real, core)
+        earlier = (msgspec.structs.replace(state, answers=answers, told=told | state.told) for state in core.passed)
         if any(_word(_differences(real.shown, state, explain)) is not Word.UNEXPLAINED for state in earlier):
             word = Word.PASSED
     if real.play is Play.FAILED or real.play != core.step.play:
@@ -158,6 +162,14 @@ def _answers_within(real: RecordedStep, core: CoreStep) -> dict[str, str]:
         text = theirs.get(name, NO_ANSWER)
         answers[name] = text if text == core.answers_before.get(name, NO_ANSWER) else now.get(name, NO_ANSWER)
     return answers
+
+
+def _told_within(real: RecordedStep, core: CoreStep) -> dict[str, Told]:
+    """The core's word at a moment of the step: of each fact the one before it, where the cluster tells that too."""
+    before = core.told_before
+    return core.step.shown.told | {
+        fact: value for fact, value in real.shown.told.items() if fact in before and before[fact] == value
+    }
 
 
 def _word(differences: Iterable[Difference]) -> Word:

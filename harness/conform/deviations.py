@@ -33,6 +33,10 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Only in these stories; none: in all."""
     since: str = "*"
     """Only from the first step on whose text fits this pattern."""
+    times: int = 0
+    """Only while this number of steps fits that pattern; 0: one or more."""
+    after: str = "*"
+    """Only after steps whose text fits this pattern."""
     then: str = ""
     """Such a step counts only when a later one fits this and names its brokers, or all dead brokers are started."""
     only: dict[str, list[tuple[str, str]]] = {}
@@ -52,6 +56,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if fact in self.only and (in_words(real), in_words(core)) not in self.only[fact]:
             return False
         plain = [text.removeprefix("try ") for text in texts]
+        if not fnmatchcase(plain[-1], self.after) or (self.times and self._steps(plain) != self.times):
+            return False
         if self.until:
             return _is_longer(real, core, self._named(plain))
         if self.more is None:

@@ -16,14 +16,17 @@ from harness.errors import PlanError
 from harness.plan import AnyWorld, Kafka, Namespaces, Processes, RunSpec, Simulated
 from harness.run import kept_until_undone, prepared
 from harness.stories import (
+    STABLE_END,
     AsLongAs,
     Column,
     Story,
+    Told,
     UntilAtRest,
     column_named,
-    judged_in_memory,
+    outcome_of,
     perform_script,
     unmet,
+    verdict_in_memory,
 )
 from harness.worlds.contract import ReplicaState
 from harness.worlds.factory import world_for
@@ -66,7 +69,7 @@ SLOW: Final[Mapping[str, Mapping[str, object]]] = {
     },
     "S63": {"replica.lag.time.max.ms": 120_000},
     # A coordinator that no follower fetches from dies before they are out of the ISR of its log.
-    "G05": {"replica.lag.time.max.ms": 120_000},
+    "G05": {"replica.lag.time.max.ms": 120_000, "request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000},
     "G09": {"replica.lag.time.max.ms": 120_000},
     # librdkafka repeats a commit that is not taken for 60 s, and a member must poll once in a session.
     "G12": {"request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000, "session.timeout.ms": 90_000},
@@ -136,6 +139,16 @@ def world_named(name: str, release: str = "") -> AnyWorld:
     return msgspec.structs.replace(world, version=release)
 
 
+def world_of(story: Story, name: str, release: str = "") -> AnyWorld:
+    """The world in which this story is performed; errors as :func:`world_named`.
+
+    Transactions on Kafka are those of its Java client: ends of librdkafka's raise no producer epoch (KIP-890), whatever
+    transaction version the cluster has.
+    """
+    world = world_named(name, release)
+    return msgspec.structs.replace(world, client="java") if story.transactions and isinstance(world, Kafka) else world
+
+
 def performed_elsewhere(story: Story, column: str, world: str, release: str = "") -> RecordedTrace:
     """The trace of a story on a real cluster, with Kafka of this ``release``.
 
@@ -147,7 +160,7 @@ def performed_elsewhere(story: Story, column: str, world: str, release: str = ""
     """
     if not story.takes(column_named(column)):
         raise PlanError(f"{story.number} is performed in other columns: {', '.join(story.columns)}")
-    spec = spec_of(story, column_named(column), world_named(world, release))
+    spec = spec_of(story, column_named(column), world_of(story, world, release))
     if problem := unmet(with_rests(story), spec):
         raise PlanError(f"{story.number} {problem}")
     with kept_until_undone("ackproof-conform-") as directory:
@@ -155,9 +168,9 @@ def performed_elsewhere(story: Story, column: str, world: str, release: str = ""
         history = HistoryInMemory()
         performance = perform_script(story, spec, real, history, UntilAtRest())
         version = real.effective_configuration()["broker"].get("version", "")
-        cell = judged_in_memory(story, column, performance, history, real)
+        outcome = outcome_of(performance, verdict_in_memory(story, column, performance, history, real))
     system = f"{KAFKA} {version}" if world == "kafka" else "reference broker, processes"
-    return recorded(story, spec, system, performance.trace, cell.disagreements)
+    return recorded(story, spec, system, performance.trace, outcome)
 
 
 def playable(stories: Iterable[Story], columns: Iterable[str], world: str, release: str = "") -> list[str]:
@@ -188,12 +201,14 @@ class Moment(msgspec.Struct, frozen=True):
 class CoreStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step as the core performed it, and the states that it ``passed`` through in it, oldest first.
 
-    These have no answers of clients; ``answers_before`` are those that were known when the step began.
+    These have no answers of clients, and of what is told the last stable offset alone. ``answers_before`` and
+    ``told_before`` are what was known when the step began.
     """
 
     step: RecordedStep
     passed: Sequence[ShownState]
     answers_before: Mapping[str, str] = {}
+    told_before: Mapping[str, Told] = {}
 
 
 def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Choices) -> list[CoreStep]:
@@ -210,14 +225,24 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Cho
     performed = perform_script(story, spec, world, _Forgetting(), pace).trace
     names = {end.value: name for name, end in performed.records.items()}
     steps: list[CoreStep] = []
-    answers_before: Mapping[str, str] = {}
+    last: ShownState | None = None
     for entry, step in zip(performed.entries[:-1], steps_of(performed), strict=True):
         within = [moment for moment in moments.seen if entry.begun_us <= moment.time_us <= entry.ended_us]
         before = [moment for moment in moments.seen if moment.time_us < entry.begun_us][-1:]
-        passed = [shown(moment.view, moment.fenced, moment.replicas, names, {}) for moment in [*before, *within]]
-        steps.append(CoreStep(step=step, passed=passed, answers_before=answers_before))
-        answers_before = step.shown.answers
+        passed = [_shown_then(moment, names) for moment in [*before, *within]]
+        answers, told = ({}, {}) if last is None else (last.answers, last.told)
+        steps.append(CoreStep(step=step, passed=passed, answers_before=answers, told_before=told))
+        last = step.shown
     return steps
+
+
+def _shown_then(moment: Moment, names: Mapping[int, str]) -> ShownState:
+    """The state at a moment, without what clients and coordinators tell."""
+    state = shown(moment.view, moment.fenced, moment.replicas, names, {})
+    leader = moment.view.leader
+    replica = next((each for each in moment.replicas if each.leading and each.node == leader), None)
+    told = {} if replica is None else {STABLE_END: replica.last_stable_offset}
+    return msgspec.structs.replace(state, told=told)
 
 
 class _WholeLinks(SimulatedWorld):

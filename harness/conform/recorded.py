@@ -13,7 +13,7 @@ from harness.conform.shown import ShownState, shown_after
 from harness.errors import PlanError
 from harness.plan import RunSpec
 from harness.records.files import files_of, write_file
-from harness.stories import Play, Story, Trace, column_named, known_stories
+from harness.stories import Play, Story, StoryOutcome, Trace, column_named, known_stories
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from workloads import Settings, SettingsError, SettingValue, reason_of, unknown_name
 
@@ -35,8 +35,8 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
 
-    ``day`` is that of its end (UTC). ``settings`` are those that have not their default. ``disagreements`` are
-    sentences: what the checkers found otherwise than the story's file expects it. None: nothing was looked for.
+    ``day`` is that of its end (UTC). ``settings`` are those that have not their default. ``outcome`` is what the
+    checkers found, None in old traces.
     """
 
     form: int
@@ -46,7 +46,7 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     day: str = ""
     settings: dict[str, SettingValue]
     steps: tuple[RecordedStep, ...]
-    disagreements: tuple[str, ...] | None = None
+    outcome: StoryOutcome | None = None
 
     @property
     def is_kafka(self) -> bool:
@@ -54,10 +54,18 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return self.system.startswith(KAFKA)
 
     @property
+    def release(self) -> str:
+        """The release of Apache Kafka; "" of the reference broker."""
+        return self.system.removeprefix(KAFKA).strip() if self.is_kafka else ""
+
+    @property
     def name(self) -> str:
         """The name of its file, with the release if it is of another than the default one."""
-        release = self.system.removeprefix(KAFKA).strip() if self.is_kafka else ""
-        words = [self.story, *self.column.split("/"), *([release] if release not in {"", DEFAULT_VERSION} else [])]
+        words = [
+            self.story,
+            *self.column.split("/"),
+            *([] if self.release in {"", DEFAULT_VERSION} else [self.release]),
+        ]
         return f"{'-'.join(words)}.json"
 
 
@@ -68,7 +76,7 @@ class _Head(msgspec.Struct):
 
 
 def recorded(
-    story: Story, spec: RunSpec, system: str, trace: Trace, disagreements: tuple[str, ...] | None = None
+    story: Story, spec: RunSpec, system: str, trace: Trace, outcome: StoryOutcome | None = None
 ) -> RecordedTrace:
     """The trace of a performance; what fresh clients do when all is healed is no step of it."""
     usual = Settings().to_mapping()
@@ -80,7 +88,7 @@ def recorded(
         day=datetime.now(UTC).date().isoformat(),
         settings={name: value for name, value in spec.settings.items() if value != usual[name]},
         steps=tuple(steps_of(trace)),
-        disagreements=disagreements,
+        outcome=outcome,
     )
 
 

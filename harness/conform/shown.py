@@ -10,6 +10,9 @@ What is compared, and what is not:
   leader epochs that it has written down with their first offsets, and its high watermark on disk; whether it leads in
   its own opinion, in which leader epoch, and with which ISR.
 - What clients know of each record, with offset and error.
+- Of a story with a coordinator, what is told: its log's leader, leader epochs since the story began, and ISR; the
+  offset that the group remembers, its members, and which of them have the log partition, as the coordinator says, and
+  as they say themselves; the last stable offset, as the leader tells readers; what a reader of the script got.
 - Whether the step could be performed.
 
 What Kafka does not show of a replica is not compared there: a dead broker has only its disk, and one that was started
@@ -25,7 +28,7 @@ from typing import Final
 
 import msgspec
 
-from harness.stories import RecordEnd, TraceEntry, record_name
+from harness.stories import RecordEnd, Told, TraceEntry, record_name
 from harness.worlds.contract import PlacedRecord, ReplicaState
 from nemesis.cluster import PartitionView
 from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
@@ -37,6 +40,8 @@ _SILENCE: Final = frozenset({
 })  # fmt: skip
 #: The table's names of what a leader answers, by librdkafka's.
 _NAMES: Final = {"INVALID_PRODUCER_EPOCH": "InvalidProducerEpochError"}
+#: The Java client's names end with this, and kafka-python's, else the same, with "Error".
+_OF_JAVA: Final = "Exception"
 NO_ANSWER: Final = "no answer"
 #: A fact of a replica that the core does not show.
 NOT_SHOWN: Final = "not shown"
@@ -61,7 +66,7 @@ class ShownReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The whole state; ``replicas`` by broker in ascending order, ``answers`` by record."""
+    """The whole state; ``replicas`` by broker in ascending order, ``answers`` by record, what is ``told`` by fact."""
 
     leader: int | None
     leader_epoch: int
@@ -72,6 +77,7 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     assigned: tuple[int, ...] = ()
     replicas: tuple[ShownReplica, ...] = ()
     answers: dict[str, str] = {}
+    told: dict[str, Told] = {}
 
     def facts(self) -> dict[str, object]:
         """Every fact that is shown, by its name."""
@@ -81,7 +87,7 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             for name, fact in _of_replica(node):
                 if (value := getattr(replica, name)) is not None:
                     facts[fact] = value
-        return facts | {f"{ANSWER}{name}": text for name, text in self.answers.items()}
+        return facts | {f"{ANSWER}{name}": text for name, text in self.answers.items()} | self.told
 
 
 #: Fields of the state, each with the name of its fact.
@@ -99,7 +105,8 @@ def _of_replica(node: int) -> Sequence[tuple[str, str]]:
 
 def shown_after(entry: TraceEntry, names: Mapping[int, str]) -> ShownState:
     """The state at the end of a step; ``names`` are those of the records by their values."""
-    return shown(entry.view, entry.fenced, entry.replicas, names, entry.answers)
+    state = shown(entry.view, entry.fenced, entry.replicas, names, entry.answers)
+    return msgspec.structs.replace(state, told=dict(entry.told))
 
 
 def shown(
@@ -152,6 +159,7 @@ def _answer(end: RecordEnd) -> str:
     if end.error is None:
         return end.outcome if end.offset is None else f"{end.outcome} at offset {end.offset}"
     error = end.error.partition(":")[0]
+    error = f"{error.removesuffix(_OF_JAVA)}Error" if error.endswith(_OF_JAVA) else error
     return NO_ANSWER if error in _SILENCE else _NAMES.get(error, error)
 
 

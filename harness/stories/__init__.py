@@ -4,7 +4,8 @@ A story is performed in a world through its contract alone, and judged by the ch
 docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
 """
 
-from harness.stories.cells import StoryCell, judged_in_memory, perform_cell, perform_table
+from harness.stories.asked import STABLE_END
+from harness.stories.cells import StoryCell, perform_cell, perform_table, verdict_in_memory
 from harness.stories.columns import (
     COLUMNS,
     OF_GROUPS,
@@ -17,11 +18,12 @@ from harness.stories.columns import (
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
+from harness.stories.outcome import StoryOutcome, outcome_of
 from harness.stories.pauses import AsLongAs, UntilAtRest
 from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
 from harness.stories.story import BASE, Expected, Sign, Story, known_stories, parse_story, read_story
-from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Trace, TraceEntry, record_name
+from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Told, Trace, TraceEntry, record_name
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -30,6 +32,7 @@ __all__ = [
     "OF_GROUPS",
     "OF_TRANSACTIONS",
     "REFUSED",
+    "STABLE_END",
     "WHOLE",
     "AsLongAs",
     "Column",
@@ -41,6 +44,8 @@ __all__ = [
     "StepForm",
     "Story",
     "StoryCell",
+    "StoryOutcome",
+    "Told",
     "Trace",
     "TraceEntry",
     "UntilAtRest",
@@ -48,9 +53,9 @@ __all__ = [
     "column_named",
     "explained",
     "form_of",
-    "judged_in_memory",
     "known_stories",
     "lines_of",
+    "outcome_of",
     "own_column",
     "parse_story",
     "perform_cell",
@@ -62,4 +67,5 @@ __all__ = [
     "step_forms",
     "step_lines",
     "unmet",
+    "verdict_in_memory",
 ]

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import NEVER, InconsistentOffset, LostWrite, SkippedRecord, Verdict, check_rows
+from checkers import Verdict, check_rows
 from harness.errors import HarnessError, PlanError
 from harness.machine.forked import forked_pool
 from harness.machine.spread import Workers, spread
@@ -17,9 +17,10 @@ from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.stories.columns import COLUMNS, Column, column_named
 from harness.stories.fitting import fitted
+from harness.stories.outcome import outcome_of
 from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
-from harness.stories.trace import ACKNOWLEDGED, Trace, record_name
+from harness.stories.trace import Trace
 from harness.worlds.contract import World
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
@@ -52,8 +53,7 @@ class StoryCell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def letters(self) -> str:
         """The cell as the table shows it."""
-        lost, acknowledged, skipped = map(frozenset, (self.lost, self.acknowledged, self.skipped))
-        return Expected(lost=lost, acknowledged=acknowledged, skipped=skipped, signs=frozenset(self.signs)).letters
+        return Expected(**{name: frozenset(getattr(self, name)) for name in Expected.__struct_fields__}).letters
 
 
 def perform_cell(
@@ -91,101 +91,33 @@ def perform_cell(
         watch(world)
     history = HistoryInMemory()
     performance = perform_script(story, spec, world, history)
-    return judged_in_memory(story, chosen.name, performance, history, world)
+    verdict = verdict_in_memory(story, chosen.name, performance, history, world)
+    return judged(story, chosen.name, performance, verdict)
 
 
-def judged_in_memory(
+def verdict_in_memory(
     story: Story, column: str, performance: Performance, history: HistoryInMemory, world: World
-) -> StoryCell:
-    """The cell of a performance whose whole ``history`` is in memory; its ``world`` is closed."""
+) -> Verdict:
+    """The verdict on a performance whose whole ``history`` is in memory; its ``world`` is closed."""
     logs = world.replica_logs()
     replicas = None if logs is None else replicas_in_memory(performance.report.ends, logs)
-    verdict = check_rows(history.rows, name=f"{story.number}/{column}", replicas=replicas, shown=None)
-    return judged(story, column, performance, verdict)
+    return check_rows(history.rows, name=f"{story.number}/{column}", replicas=replicas, shown=None)
 
 
 def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> StoryCell:
     """The cell that a performance and its verdict make."""
-    records = performance.trace.records
-    names = {record.value: name for name, record in records.items()}
-    lost = {names[finding.value] for finding in verdict.findings(LostWrite)}
-    acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
-    skipped = {record_name(names, finding.value) for finding in verdict.findings(SkippedRecord)}
-    signs = frozenset(_signs(performance, verdict))
-    shown = Expected(
-        lost=frozenset(lost), acknowledged=frozenset(acknowledged), skipped=frozenset(skipped), signs=signs
-    )
+    outcome = outcome_of(performance, verdict)
     return StoryCell(
         story=story.number,
         column=column,
-        lost=tuple(sorted(lost)),
-        acknowledged=tuple(sorted(acknowledged)),
-        skipped=tuple(sorted(skipped)),
-        signs=tuple(sign for sign in Sign if sign in signs),
+        lost=outcome.lost,
+        acknowledged=outcome.acknowledged,
+        skipped=outcome.skipped,
+        signs=outcome.signs,
         anomalies=dict(verdict.counts),
-        disagreements=(
-            *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
-            *(f"{name} was seen, which must never happen" for name in NEVER if verdict.counts.get(name)),
-            *(_unread(performance) if Sign.HANGING not in signs else ()),
-            *(
-                _disagreements(shown, story.expected(column), performance)
-                if story.expects and column in story.columns
-                else ()
-            ),
-        ),
+        disagreements=outcome.disagreements(story, column),
         trace=performance.trace,
     )
-
-
-def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
-    if performance.trace.for_good:
-        yield Sign.FOR_GOOD
-    elif performance.trace.leaderless:
-        yield Sign.LEADERLESS
-    yield from (sign for anomaly, sign in _SIGNS.items() if verdict.counts.get(anomaly))
-    if verdict.groups.processed_again:
-        yield Sign.AGAIN
-    for finding in verdict.findings(InconsistentOffset):
-        if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
-            yield Sign.CHANGED_READ
-
-
-#: The signs that follow from a count of anomalies alone.
-_SIGNS: Final = {
-    "divergent-replicas": Sign.DIVERGED,
-    "divergent-tables": Sign.DIVERGED,
-    "duplicate": Sign.DUPLICATE,
-    "reordered": Sign.REORDERED,
-    "returned-key": Sign.RETURNED,
-    "aborted-read": Sign.ABORTED_READ,
-    "early-read": Sign.EARLY,
-    "torn-transaction": Sign.TORN,
-    "zombie": Sign.ZOMBIE,
-    "hanging-transaction": Sign.HANGING,
-    "group-went-back": Sign.WENT_BACK,
-    "two-owners": Sign.OWNERS,
-}
-
-
-def _unread(performance: Performance) -> Iterator[str]:
-    """A log that was not read to its end may have lost more."""
-    if not performance.report.drained and not performance.trace.for_good:
-        yield "the log was not read to its end, so its losses are not known"
-
-
-def _disagreements(shown: Expected, expected: Expected, performance: Performance) -> Iterator[str]:
-    for what, had, wanted in (
-        ("lost", shown.lost, expected.lost),
-        ("acknowledged", shown.acknowledged, expected.acknowledged),
-        ("skipped", shown.skipped, expected.skipped),
-        ("seen", shown.signs, expected.signs),
-    ):
-        if more := sorted(had - wanted):
-            yield f"{what}, and not expected to be: {', '.join(more)}"
-        if less := sorted(wanted - had):
-            yield f"expected to be {what}, and not: {', '.join(less)}"
-    for lack in () if performance.trace.for_good else performance.report.unhealthy.values():
-        yield f"the log partition did not come back: {lack}"
 
 
 def perform_table(stories: Iterable[Story], columns: Sequence[Column], workers: Workers = 1) -> Iterator[StoryCell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from harness.stories.trace import StepError
 from workloads import Offsets
@@ -19,6 +19,10 @@ class ScriptMembers:
     def member(self, name: str) -> SteppedMember:
         """The member of that name: a script names none that no line before lets join."""
         return self._members[name]
+
+    def everybody(self) -> Iterable[tuple[str, SteppedMember]]:
+        """All members with their names, in the order in which they joined; those too that are gone."""
+        return self._members.items()
 
     def join(self, name: str) -> SteppedMember:
         """Make a member, and let it poll."""

@@ -16,6 +16,7 @@ from harness.phases import Phases, RunReport, opened
 from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
+from harness.stories.asked import READ, Questions
 from harness.stories.fault_steps import OF_FAULTS, FaultSteps
 from harness.stories.group_script import OF_GROUPS
 from harness.stories.group_steps import GroupSteps
@@ -27,7 +28,7 @@ from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import GROUPS_LOG, TRANSACTIONS_LOG, StoryWorld
-from harness.stories.trace import HEALED, WHOLE, Play, StepError, Trace, TraceEntry
+from harness.stories.trace import HEALED, WHOLE, Play, StepError, Told, Trace, TraceEntry
 from harness.stories.transaction_steps import TransactionSteps
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import DirectRecord, ScriptedRecord, Writes
@@ -117,6 +118,9 @@ class _Performer:
         self._transaction_steps = TransactionSteps(
             world, self._story_world, self._transactions, self._patience, workload.new_process
         )
+        self._questions = Questions(
+            self._story_world, self._members, grouped=story.grouped, transactional=bool(story.transactions)
+        )
         self._pause = pause
         self._entries: list[TraceEntry] = []
         # What brings about the state in which a script begins leaves no receipt.
@@ -173,6 +177,7 @@ class _Performer:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._begin_faults(self._witness)
+        self._questions.begin()
 
     def _make_coordinators(self) -> None:
         """Ask for those that the story needs: Kafka makes the log of one when it is first asked for it."""
@@ -209,6 +214,8 @@ class _Performer:
         self._write_down(line, text, begun_us, "; ".join(filter(None, (note, self._story_world.other_order()))), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
+        # The questions take time of the step, which another performance gives it too.
+        told = {} if self._pause is no_pause else self._told()
         self._entries.append(
             TraceEntry(
                 line=line,
@@ -221,8 +228,13 @@ class _Performer:
                 replicas=self._story_world.replicas(),
                 fenced=self._story_world.fenced(),
                 answers=self._writes.ends(),
+                told=told,
             )
         )
+
+    def _told(self) -> Mapping[str, Told]:
+        read, self._transaction_steps.read_last = self._transaction_steps.read_last, None
+        return {**self._questions.ask(), **({} if read is None else {READ: read})}
 
     # --- time --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from harness.stories.members import ScriptMembers
 from harness.stories.trace import StepError, broker_words
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
-from harness.worlds.contract import Replicas, ReplicaState, World
+from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS
 from nemesis.evidence import Evidence
@@ -108,6 +108,24 @@ class StoryWorld:
         return next(iter(view.coordinators if log == GROUPS_LOG else view.transaction_coordinators), None)
 
     @property
+    def log_of_coordinator(self) -> PartitionView | None:
+        """The controller's word about the coordinator's log; None where there is no such log yet."""
+        return self.look().internal.get(self._log)
+
+    def group(self) -> GroupWord:
+        """The word of the coordinator about the group."""
+        return GroupWord() if self.coordinator is None else self._replicas.group(self.coordinator)
+
+    def transaction(self, transactional_id: str) -> str | None:
+        """The word of the coordinator about a transactional id."""
+        return None if self.coordinator is None else self._replicas.transaction(self.coordinator, transactional_id)
+
+    def stable_end(self) -> int | None:
+        """The last stable offset, as the leader tells it."""
+        leader = self.view.leader
+        return None if leader is None else self._replicas.stable_end(leader, self.partition)
+
+    @property
     def is_stable(self) -> bool:
         """True if no transaction is open where it is seen: the leader's last stable offset is its high watermark."""
         leader = None if self.view.leader is None else self.replica(self.view.leader)
@@ -140,7 +158,7 @@ class StoryWorld:
 
     def order_coordinators(self) -> None:
         """Let the first broker that can be elected coordinate next: Kafka draws the order of its own logs by chance."""
-        log = self.look().internal.get(self._log)
+        log = self.log_of_coordinator
         if log is not None and log.replicas != self.brokers:
             self._reassign(self._log, self.brokers)
 
@@ -244,7 +262,7 @@ class StoryWorld:
     @property
     def isr_of_coordinator(self) -> tuple[int, ...]:
         """The ISR of the coordinator's log, as the controller sees it."""
-        log = self.look().internal.get(self._log)
+        log = self.log_of_coordinator
         return () if log is None else log.isr
 
     @property

@@ -15,6 +15,8 @@ from workloads import SettingValue
 #: Facts about a record that may be known at the end.
 ACKNOWLEDGED: Final = "acknowledged"
 REFUSED: Final = "refused"
+#: A fact that clients or operators are told: a number, a word, whether it is so, brokers, or names of records.
+Told = int | bool | str | tuple[int | str, ...] | None
 #: The texts of the entries for the healing at the end of every script.
 HEALED: Final = "(all links are healed)"
 WHOLE: Final = "(dead brokers are started, all are in sync)"
@@ -51,7 +53,8 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
     ``note`` is its result in words; ``view`` is the controller's word about the log partition, and ``fenced`` are the
-    brokers that it counts as dead. ``answers`` are the outcomes of the records that were sent until then.
+    brokers that it counts as dead. ``answers`` are the outcomes of the records that were sent until then, ``told`` are
+    facts by name, of a performance that is compared with another.
     """
 
     line: int
@@ -64,6 +67,7 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     replicas: tuple[ReplicaState, ...]
     fenced: tuple[int, ...] = ()
     answers: dict[str, RecordEnd] = {}
+    told: Mapping[str, Told] = {}
 
 
 class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,8 @@ class TransactionSteps:
         self._transactions = transactions
         self._patience = patience
         self._new_process = new_process
+        #: The names of the records that the last reader got.
+        self.read_last: tuple[str, ...] | None = None
 
     def perform(self, step: s.Step) -> str:
         """Perform one of :data:`harness.stories.steps.OF_TRANSACTIONS`.
@@ -105,7 +107,7 @@ class TransactionSteps:
         consumer.close()
         names = self._story_world.names
         read = tuple(names[value] for value in probe.values if value in names)
-        words = " ".join(read) or "nothing"
+        self.read_last, words = read, " ".join(read) or "nothing"
         if read != step.records:
             raise StepError(f"the reader finds {words}")
         return words

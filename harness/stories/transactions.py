@@ -174,6 +174,11 @@ class ScriptTransactions:
             raise StepError(f"the transaction {name} was not begun")
         return self._transactions[name]
 
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """The ids of all producers, in the order in which they were made."""
+        return tuple(dict.fromkeys(each.transactional_id for each in self._instances.values()))
+
     def first(self) -> ScriptedInstance:
         """Make a producer that is in no script, with a transactional id of its own."""
         made = ScriptedInstance(_FIRST, 0, self._clients.producer(self._new_process(), _FIRST))

@@ -107,6 +107,18 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
         return self.high_watermark if told else self.written_high_watermark
 
 
+class GroupWord(msgspec.Struct, frozen=True, kw_only=True):
+    """The word of a coordinator about the run's group; what it does not tell is None.
+
+    ``committed`` are the offsets that the group remembers, by log partition. ``assigned`` is the number of members that
+    have a log partition.
+    """
+
+    committed: dict[str, int] | None = None
+    members: int | None = None
+    assigned: int | None = None
+
+
 class Replicas(Protocol):
     """A view of replicas and brokers from outside. Its one action is :meth:`flush`."""
 
@@ -118,6 +130,18 @@ class Replicas(Protocol):
 
     def group_is_empty(self, node: int) -> bool | None:
         """True if a broker that coordinates the run's group knows of no member; None where it does not tell."""
+
+    def group(self, node: int) -> GroupWord:
+        """The word of a broker about the run's group, which it coordinates. This question changes nothing."""
+
+    def transaction(self, node: int, transactional_id: str) -> str | None:
+        """The state of a transactional id and its producer epoch, by the word of ``node``, which coordinates it.
+
+        None where it does not tell that, or knows of no such id.
+        """
+
+    def stable_end(self, node: int, partition: str) -> int | None:
+        """The last stable offset, as ``node``, the leader of ``partition``, tells readers; None where it does not."""
 
     def flush(self, node: int) -> Evidence:
         """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""

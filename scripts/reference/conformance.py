@@ -24,19 +24,24 @@ from harness.stories import known_stories
 from scripts.free_runs import BROKEN, kept_runs
 from scripts.reference.markdown import bullets, page, table, wrapped
 from scripts.reference.stories import USUAL
+from scripts.shown_bugs import SHOWN_BUGS, bugs_for
 
 TRACES: Final = Path(__file__).parents[2] / "results" / "reference" / "conform"
 FILE: Final = TRACES / "README.md"
 INTRODUCTION: Final = """
 Each trace is what Apache Kafka showed after the steps of a scripted story, recorded by `ackproof conform`;
-[the guide](../../../docs/guides/conform.md) says how. "Outcome" is that of the checkers, beside the story's file. The
-columns after it count steps by their result when the core performed the same story: the same, passed within the step,
-a known deviation, unexplained.
+[the guide](../../../docs/guides/conform.md) says how. "Outcome" is what the checkers found there, beside the story's
+file as it is now; older traces have not kept it. The columns after it count steps by their result when the core
+performed the same story: the same, passed within the step, a known deviation, unexplained. Transactions are of the
+Java client, the only one that speaks version 2 of them (KIP-890); other clients are of librdkafka.
 """
+NOT_KEPT: Final = "not kept"
 UNPLAYED: Final = "Kafka can perform these in their usual column, and they have no trace here:"
 OTHERWISE: Final = """
-G12 comes out otherwise: nothing is processed again. Kafka's coordinator of groups seems to append a commit with fewer
-in-sync replicas than min ISR, too (its source of October 2024), and to refuse it later; the core's refuses it at once.
+G12 comes out otherwise: nothing is processed again. The commit that Kafka's coordinator had below min ISR, and did not
+answer, counts when that broker is back. Other stories of groups do by
+[finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker coordinates in turn, and
+tells older offsets at first ("group went back").
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
@@ -46,8 +51,11 @@ refuse the same proposals for the same reason, in some order; every act of a bro
 deviation.
 """
 PLANTED: Final = """
-Each of these planted bugs makes some of it not fit: the traces that are named, and the number of free runs, as
-`python -m scripts.free_runs` counted them. Free runs hold the controller alone.
+Each of these planted bugs makes some of it not fit: the trace that is named, and the number of free runs, as
+`python -m scripts.free_runs` counted them. Of bugs of groups and of transactions it has the number of traces of such
+stories, too (`python -m scripts.shown_bugs`). No story here has a group and transactions together, so bugs of both
+are not seen. Free runs hold the controller alone: no high watermark is held, and of a truncation only whether some
+leader epoch began there. Leaders may propose what they like.
 """
 #: By trace, planted bugs of the core that it shows, each with the fact that its rule makes another one first.
 SHOWN: Final = {
@@ -66,8 +74,17 @@ SHOWN: Final = {
     "S27-all-2": {"commit-with-two": "answer to x"},
     "S28-all-2": {"truncate-to-high-watermark": "broker 0: log"},
     "S35-all-2": {"keep-torn-batch": "broker 1: log"},
+    "G02-g": {"commit-of-any-member": "committed by the group"},
+    "G06-g": {
+        "assign-unrevoked": "members of the group with the log partition",
+        "load-first-commits": "committed by the group",
+        "load-no-members": "members of the group",
+        "commit-offsets-after-append": "committed by the group",
+    },
+    "T02-v2": {"pass-hanging-transaction": "last stable offset"},
     "T10-v2": {"marker-of-any-epoch": "broker 0: written high watermark"},
     "T11-v2": {"answer-before-decision": "answer to a"},
+    "T22-v2": {"forget-abort-on-follower": "broker 1: log"},
 }
 #: The results for the log partitions of free runs, by family and whether Kafka kept eligible leaders, run by run.
 FreeRuns = Mapping[str, Sequence[Sequence[FreeRun]]]
@@ -106,7 +123,10 @@ def conformance(comparisons: Sequence[Comparison], free_runs: FreeRuns) -> str:
         ),
         "## Planted bugs",
         wrapped(PLANTED.strip()),
-        table(["planted bug", "traces", f"of {sum(map(len, free_runs.values()))} free runs"], _planted()),
+        table(
+            ["planted bug", "a trace", "traces", f"of {sum(map(len, free_runs.values()))} free runs"],
+            _planted(comparisons),
+        ),
         "## Known deviations",
         bullets(_deviations()),
     )
@@ -114,7 +134,7 @@ def conformance(comparisons: Sequence[Comparison], free_runs: FreeRuns) -> str:
 
 def _row(compared: Comparison) -> tuple[str, ...]:
     counts = (str(compared.count(word) or "") for word in Word)
-    outcome = "" if compared.disagreements is None else "otherwise" if compared.disagreements else "as expected"
+    outcome = NOT_KEPT if compared.disagreements is None else "otherwise" if compared.disagreements else "as expected"
     return (
         compared.story, compared.column, compared.system, compared.day, outcome, str(len(compared.steps)), *counts,
     )  # fmt: skip
@@ -148,13 +168,16 @@ def _runs(free_runs: FreeRuns) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _planted() -> Iterator[tuple[str, str, str]]:
+def _planted(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, str, str, str]]:
     broken = tomllib.loads(BROKEN.read_text(encoding="utf-8"))
+    tried = tomllib.loads(SHOWN_BUGS.read_text(encoding="utf-8"))
     shown = {bug: trace for trace, bugs in SHOWN.items() for bug in bugs}
-    for bug in {**broken, **shown}:
-        count = len(broken.get(bug, ()))
-        if count or bug in shown:
-            yield f"`{bug}`", shown.get(bug, ""), str(count or "")
+    for bug in {**broken, **shown, **tried}:
+        runs, traces = len(broken.get(bug, ())), ""
+        if bug in tried:
+            traces = f"{len(tried[bug])} of {sum(bug in bugs_for(known_stories()[each.story]) for each in comparisons)}"
+        if runs or traces or bug in shown:
+            yield f"`{bug}`", shown.get(bug, ""), traces, str(runs or "")
 
 
 def _deviations() -> Iterator[str]:

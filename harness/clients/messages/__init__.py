@@ -1,1 +1,1 @@
-"""Fields of messages that kafka-python does not have, in version 0 (KIP-853, KIP-631), in the form that it reads."""
+"""Fields of messages that kafka-python lacks, in version 0 (KIP-853, KIP-631, KIP-848), in the form that it reads."""

@@ -15,7 +15,7 @@ from harness.reference.core.coordinator import Coordinator
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import CleanedFollower
-from harness.reference.core.group_coordinator import GroupCoordinator
+from harness.reference.core.group_coordinator import Group, GroupCoordinator
 from harness.reference.core.log import Log
 from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
@@ -375,6 +375,10 @@ class Broker(Node):
     def transactional_ids(self) -> tuple[ErrorCode, dict[str, TransactionRecord]]:
         """The transactional ids that it knows as their coordinator, or why it knows none (rule 50)."""
         return self._transactions.described()
+
+    def group(self, name: str) -> Group | None:
+        """The word of its coordinator about a group, as a client would be told; None where it coordinates none."""
+        return self._groups.word_of(name)
 
     def _on_written(self, message: messages.ProduceResponse) -> None:
         """One of the coordinators has asked for it."""

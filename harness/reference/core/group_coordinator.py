@@ -156,6 +156,23 @@ class GroupCoordinator(Coordinator):
             return None
         return sum(len(group.record.members) for group in self._groups.values())
 
+    def word_of(self, name: str) -> Group | None:
+        """The group of this name as a client would be told of it now; None where this broker does not coordinate.
+
+        What was not read yet is not read by this: it has no effect.
+        """
+        replica = self._replica
+        if replica is None or not replica.leading:
+            return None
+        if self._has_read:
+            return self._groups.get(name, Group()) if self._loaded(replica) else None
+        return type(self)(self._context, self._write)._word_of_log(name, replica)  # noqa: SLF001 - of the same class
+
+    def _word_of_log(self, name: str, replica: Replica) -> Group | None:
+        self.lead(replica)
+        self._load(replica)
+        return self.word_of(name)
+
     # --- elections -----------------------------------------------------------------------------------------------
 
     @override
@@ -177,6 +194,7 @@ class GroupCoordinator(Coordinator):
         replica = self._replica
         if replica is not None and not self._has_read:
             self._load(replica)
+            self._look_again(replica)
         return super()._unavailable()
 
     @override
@@ -202,7 +220,6 @@ class GroupCoordinator(Coordinator):
                 else:
                     offset = msgspec.msgpack.decode(value, type=int)
                     self._load_offset(group, named.partition, offset, batch)
-        self._look_again(replica)
 
     def _load_deletion(self, group: Group, partition: TopicPartition | None) -> None:
         """A tombstone of the group, or of one offset (rule 57)."""

@@ -15,10 +15,18 @@ import msgspec
 from typing_extensions import override
 
 from checkers import TransactionPart
-from harness.clients import EMPTY, BatchSequence, RealDirectClient, group_state
+from harness.clients import (
+    EMPTY,
+    BatchSequence,
+    RealDirectClient,
+    group_state,
+    told_group,
+    told_stable_end,
+    told_transaction,
+)
 from harness.hosts import NodeState
 from harness.records.replica_dump import Stretch
-from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
+from harness.worlds.contract import DirectWrite, GroupWord, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import leader_epochs, log_directory, log_end, stretches, written_high_watermark
@@ -100,6 +108,21 @@ class ReplicasOnDisk(Replicas):
     def group_is_empty(self, node: int) -> bool | None:
         state = group_state(self._nodes.host.address(node), self._viewer.group, ASK_S)
         return None if state is None else state == EMPTY
+
+    @override
+    def group(self, node: int) -> GroupWord:
+        told = told_group(self._nodes.host.address(node), self._viewer.group, ASK_S)
+        if told.assigned is None:
+            return GroupWord(committed=told.committed)
+        return GroupWord(committed=told.committed, members=len(told.assigned), assigned=sum(told.assigned))
+
+    @override
+    def transaction(self, node: int, transactional_id: str) -> str | None:
+        return told_transaction(self._nodes.host.address(node), transactional_id, ASK_S)
+
+    @override
+    def stable_end(self, node: int, partition: str) -> int | None:
+        return told_stable_end(self._nodes.host.address(node), partition, ASK_S)
 
     @override
     def fenced(self) -> frozenset[int]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
-from harness.worlds.contract import PlacedRecord, ReplicaState
+from harness.worlds.contract import GroupWord, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.evidence import Evidence
@@ -15,10 +15,11 @@ from workloads.values import decode
 
 
 class SimulatedReplicas:
-    """Implements :class:`harness.worlds.contract.Replicas`: it sees everything at once."""
+    """Implements :class:`harness.worlds.contract.Replicas`: it sees everything at once; ``group`` is the run's."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCluster, group: str) -> None:
         self._cluster = cluster
+        self._group = group
         self._placed: dict[tuple[int, str], tuple[list[RecordBatch], tuple[PlacedRecord, ...]]] = {}
 
     def state(self, node: int, partition: str) -> ReplicaState:
@@ -60,6 +61,33 @@ class SimulatedReplicas:
         broker = self._cluster.broker(node)
         members = None if broker is None else broker.group_members
         return None if members is None else members == 0
+
+    def group(self, node: int) -> GroupWord:
+        """Read it from the broker's core."""
+        broker = self._cluster.broker(node)
+        group = None if broker is None else broker.group(self._group)
+        if group is None:
+            return GroupWord()
+        members = group.record.members.values()
+        return GroupWord(
+            committed={str(partition): offset for partition, offset in group.offsets.everything().items()},
+            members=len(members),
+            assigned=sum(bool(member.assigned) for member in members),
+        )
+
+    def transaction(self, node: int, transactional_id: str) -> str | None:
+        """Read it from the broker's core, in Kafka's words."""
+        broker = self._cluster.broker(node)
+        record = None if broker is None else broker.transactional_ids[1].get(transactional_id)
+        return (
+            None if record is None else f"{record.state.name.title().replace('_', '')} in epoch {record.producer_epoch}"
+        )
+
+    def stable_end(self, node: int, partition: str) -> int | None:
+        """Read it from the broker's core."""
+        broker = self._cluster.broker(node)
+        replica = None if broker is None else broker.replicas.get(parsed(partition))
+        return replica.stable_end() if replica is not None and replica.leading else None
 
     def flush(self, node: int) -> Evidence:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""

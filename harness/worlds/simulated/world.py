@@ -97,7 +97,7 @@ class SimulatedWorld:
         self._administrator = Administrator()
         #: For scripted stories.
         self.direct: Final = SimulatedDirectClient(self._loop, self._network)
-        self.replicas: Final = SimulatedReplicas(self._cluster)
+        self.replicas: Final = SimulatedReplicas(self._cluster, spec.workload.topic)
 
     @property
     def clock(self) -> Loop:

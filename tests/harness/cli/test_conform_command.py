@@ -12,7 +12,7 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.conform import RecordedTrace, read_trace, write_trace
 from harness.errors import HostError, StartError
-from harness.stories import Story
+from harness.stories import Story, StoryOutcome
 
 TRACES: Final = Path(__file__).parents[3] / "results" / "reference" / "conform"
 TRACE: Final = str(TRACES / "S01-all-2.json")
@@ -21,7 +21,7 @@ TRACE: Final = str(TRACES / "S01-all-2.json")
 def test_a_recorded_trace_of_kafka_conforms(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["conform", TRACE]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown == ["S01 all/2 on Apache Kafka 4.3.1: 12 same", "1 story, 12 steps, 0 unexplained"]
+    assert shown == ["S01 all/2 on Apache Kafka 4.3.1: 12 same, as expected", "1 story, 12 steps, 0 unexplained"]
 
 
 def test_a_wrong_rule_is_shown_at_its_first_step_with_those_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,16 +37,20 @@ def test_a_wrong_rule_is_shown_at_its_first_step_with_those_beside_it(capsys: py
 
 
 @pytest.mark.parametrize(
-    ("disagreements", "head", "more"),
+    ("acknowledged", "head", "more"),
     [
-        ([], "S01 all/2 on Apache Kafka 4.3.1: 12 same, as expected", []),
-        (["lost: x"], "S01 all/2 on Apache Kafka 4.3.1: 12 same, otherwise", ["lost: x"]),
+        (["base", "y"], "S01 all/2 on Apache Kafka 4.3.1: 12 same, as expected", []),
+        (
+            ["base"],
+            "S01 all/2 on Apache Kafka 4.3.1: 12 same, otherwise",
+            ["expected to be acknowledged, and not: y"],
+        ),
     ],
 )
 def test_what_came_out_on_the_cluster_is_told_beside_the_steps(
-    disagreements: list[str], head: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    acknowledged: list[str], head: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trace = msgspec.structs.replace(read_trace(Path(TRACE)), disagreements=tuple(disagreements))
+    trace = msgspec.structs.replace(read_trace(Path(TRACE)), outcome=StoryOutcome(acknowledged=tuple(acknowledged)))
     assert exit_code_of(["conform", str(write_trace(tmp_path, trace))]) == 0
     first, *others, _ = capsys.readouterr().out.splitlines()
     assert (first, [line.strip() for line in others]) == (head, more)

@@ -10,12 +10,12 @@ import pytest
 
 from harness.conform import RecordedTrace, Word, hold, read_trace, traces_in, write_trace
 from harness.conform.deviations import Deviation
-from harness.conform.performing import spec_of
+from harness.conform.performing import performed_by_core, spec_of
 from harness.conform.recorded import recorded
 from harness.conform.shown import ShownReplica, ShownState
 from harness.errors import PlanError
 from harness.plan import Simulated
-from harness.stories import Story, UntilAtRest, column_named, parse_story, perform_script
+from harness.stories import Story, StoryOutcome, UntilAtRest, asked, column_named, parse_story, perform_script
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from workloads import Event
@@ -37,9 +37,9 @@ def trace() -> RecordedTrace:
     return trace_of(STORY)
 
 
-def trace_of(story: Story) -> RecordedTrace:
+def trace_of(story: Story, column: str = "all/2") -> RecordedTrace:
     """The core's own states, as if a real cluster had shown them."""
-    spec = spec_of(story, column_named("all/2"), Simulated())
+    spec = spec_of(story, column_named(column), Simulated())
     world = SimulatedWorld(spec, Steady(0), invariants=False)
     performed = perform_script(story, spec, world, Forgetting(), UntilAtRest()).trace
     return recorded(story, spec, "Apache Kafka 0.0.0", performed)
@@ -182,6 +182,61 @@ def test_a_broker_that_is_started_within_its_session_is_waited_for_until_it_is_r
     assert 9_000 < steps["kill 0"].lasted_ms + steps["start 0"].lasted_ms < 20_000
 
 
+def test_an_outcome_is_compared_with_what_the_story_expects_now(trace: RecordedTrace) -> None:
+    checked = msgspec.structs.replace(
+        trace, outcome=StoryOutcome(acknowledged=("base", "x", "y"), problems=("it rained",))
+    )
+    expecting = parse_story(
+        'number = "M1"\ntitle = "t"\nsteps = """\nwrite x to 0\nkill 2\nwait until 2 is fenced\nwrite y to 0\n"""\n'
+        '[lost]\nx = ["all/2"]\n',
+        "my.toml",
+    )
+    assert hold(trace, STORY).disagreements is None
+    assert hold(checked, STORY).disagreements == ("it rained",)
+    assert hold(checked, expecting).disagreements == ("it rained", "expected to be lost, and not: x")
+
+
+def test_a_group_is_asked_without_being_changed() -> None:
+    """The coordinator that follows has not read its log when it is asked about."""
+    story = parse_story(
+        'number = "G1"\ntitle = "t"\nsteps = """\njoin m\nwrite a to 0\npoll m\ncrash m\nmove coordinator to 2\n"""\n',
+        "my.toml",
+    )
+    trace = trace_of(story, "g")
+    told = {step.text: step.shown.told for step in trace.steps}
+    assert told["flush all"] == {}
+    assert (told["poll m"][asked.COMMITTED], told["poll m"][asked.MEMBERS], told["poll m"][asked.ISR]) == (
+        2,
+        1,
+        (0, 1, 2),
+    )
+    after = told["move coordinator to 2"]
+    assert (after[asked.LEADER], after[asked.EPOCHS], after[asked.COMMITTED], after[asked.ASSIGNED]) == (2, 1, 2, 1)
+    assert after["member m: assigned"] is False
+    assert hold(trace, story).count(Word.SAME) == len(trace.steps)
+
+
+def test_what_is_told_late_is_passed_and_what_is_never_told_is_not_compared(trace: RecordedTrace) -> None:
+    core = performed_by_core(STORY, trace, "none", Steady(0))
+    assert {*core[-1].told_before, *core[-1].step.shown.told} == set()
+    story = parse_story(
+        'number = "T1"\ntitle = "t"\nsteps = """\ninit p\nwait until p is ready\nbegin t by p\nwrite a in t\n'
+        'commit t\nwait 2 s\nread committed finds base a\n"""\n',
+        "my.toml",
+    )
+    whole = trace_of(story, "v2")
+    told = [step.shown.told for step in whole.steps]
+    assert told[-3][asked.READ] == ("base", "a")
+    index = next(index for index, step in enumerate(whole.steps) if step.text == "commit t")
+    fact = f"{asked.TRANSACTIONAL_ID}p"
+    assert (told[index - 1][fact], told[index][fact]) == ("Ongoing in epoch 0", "CompleteCommit in epoch 1")
+    late = changed(whole, index + 1, told={fact: told[index - 1][fact]})
+    assert hold(late, story).steps[index].word is Word.PASSED
+    wrong = changed(whole, index + 1, told={fact: "Empty in epoch 1"})
+    assert hold(wrong, story).steps[index].word is Word.UNEXPLAINED
+    assert hold(changed(whole, index + 1, told={}), story).steps[index].word is Word.SAME
+
+
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:
     assert not msgspec.structs.replace(hold(trace, STORY), steps=()).conforms
 
@@ -216,6 +271,12 @@ def test_a_deviation_explains_its_number_and_no_other() -> None:
     assert narrow.explains("S01", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
     assert not narrow.explains("S02", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
     assert not narrow.explains("S01", ["stop 0"], "broker 1: epochs", (), ("0 from 0",))
+    first = msgspec.structs.replace(narrow, times=1)
+    assert first.explains("S01", ["kill 0", "start 0"], "broker 1: epochs", (), ("0 from 0",))
+    assert not first.explains("S01", ["kill 0", "start 0", "kill 0"], "broker 1: epochs", (), ("0 from 0",))
+    once = msgspec.structs.replace(narrow, after="poll *")
+    assert once.explains("S01", ["kill 0", "try poll m"], "broker 1: epochs", (), ("0 from 0",))
+    assert not once.explains("S01", ["kill 0", "poll m", "kill 1"], "broker 1: epochs", (), ("0 from 0",))
 
 
 def test_a_deviation_adds_its_number_once_for_each_step_to_what_others_add() -> None:

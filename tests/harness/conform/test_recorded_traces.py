@@ -15,9 +15,10 @@ import pytest
 
 from harness.conform import Comparison, Word, held_run, hold, known_deviations, read_trace
 from harness.conform.performing import with_rests
-from harness.stories import column_named, known_stories
+from harness.stories import ACKNOWLEDGED, asked, column_named, known_stories
 from scripts.free_runs import BROKEN, kept_runs
 from scripts.reference.conformance import FILE, SHOWN, TRACES, FreeRuns, conformance, held_free_runs
+from scripts.shown_bugs import OF_GROUPS, OF_TRANSACTIONS, SHOWN_BUGS, bugs_for
 from workloads import Settings
 
 #: All of these look at the same comparisons, which one worker keeps.
@@ -114,10 +115,51 @@ def test_kafka_shows_all_that_the_guide_names(name: str) -> None:
     assert any(step.shown.replicas[0].log for step in steps)
 
 
+#: Facts that must be told in a story with groups, and in one with transactions.
+TOLD: Final = (asked.LEADER, asked.EPOCHS, asked.ISR)
+TOLD_OF_GROUPS: Final = (*TOLD, asked.COMMITTED, asked.MEMBERS, asked.ASSIGNED)
+TOLD_OF_TRANSACTIONS: Final = (*TOLD, asked.STABLE_END, f"{asked.TRANSACTIONAL_ID}p")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name[0] in "GT"])
+def test_a_story_with_a_coordinator_has_what_is_told_and_what_the_checkers_found(name: str) -> None:
+    """A coordinator that is dead or frozen tells nothing: half of the steps may lack a fact, but not the last one."""
+    trace = read_trace(TRACES / f"{name}.json")
+    assert trace.outcome is not None
+    texts = [step.text for step in trace.steps]
+    own = trace.steps[texts.index("flush all") + 1 :]
+    wanted = TOLD_OF_GROUPS if STORIES[trace.story].grouped else TOLD_OF_TRANSACTIONS
+    often = [fact for fact in wanted if sum(fact in step.shown.told for step in own) * 2 < len(own)]
+    assert often == []
+    assert {*wanted} <= own[-1].shown.told.keys()
+
+
+def test_what_the_checkers_found_is_what_the_trace_ends_with() -> None:
+    """As far as a trace shows that: what was acknowledged, and what of it the leader lacks at the end."""
+    for trace in (read_trace(TRACES / f"{name}.json") for name in NAMES):
+        last, outcome = trace.steps[-1].shown, trace.outcome
+        if outcome is None or last.leader is None:
+            continue
+        acknowledged = [name for name, answer in last.answers.items() if answer.startswith(ACKNOWLEDGED)]
+        held = {placed.partition(":")[2].partition("/")[0] for placed in last.replicas[last.leader].log}
+        assert [*outcome.acknowledged] == sorted(acknowledged), trace.name
+        if not STORIES[trace.story].compacted:
+            assert [*outcome.lost] == sorted({*acknowledged} - held), trace.name
+
+
 def test_traces_are_of_apache_kafka_and_named_after_what_they_are() -> None:
     traces = {name: read_trace(TRACES / f"{name}.json") for name in NAMES}
     assert all(trace.is_kafka for trace in traces.values())
     assert [trace.name for trace in traces.values()] == [f"{name}.json" for name in NAMES]
+
+
+def test_bugs_of_coordinators_are_counted_over_the_traces_that_may_show_them() -> None:
+    tried: Mapping[str, list[str]] = tomllib.loads(SHOWN_BUGS.read_text(encoding="utf-8"))
+    assert {*tried} == {*OF_GROUPS, *OF_TRANSACTIONS}
+    for bug, names in tried.items():
+        assert [name for name in names if bug not in bugs_for(STORIES[name.partition("-")[0]])] == []
+        assert {name for name, bugs in SHOWN.items() if bug in bugs} <= {*names} <= {*NAMES}
+    assert len([bug for bug, names in tried.items() if names]) >= 9
 
 
 def test_at_least_ten_planted_bugs_are_shown() -> None:

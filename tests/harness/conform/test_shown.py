@@ -12,7 +12,7 @@ VIEW = PartitionView(leader=0, leader_epoch=0, isr=(0,), replicas=(0,))
 
 
 @pytest.mark.parametrize(
-    ("librdkafka", "of_the_core", "word"),
+    ("of_a_library", "of_the_core", "word"),
     [
         (
             "INVALID_PRODUCER_EPOCH: Broker: Producer attempted an operation with an old epoch",
@@ -21,10 +21,12 @@ VIEW = PartitionView(leader=0, leader_epoch=0, isr=(0,), replicas=(0,))
         ),
         ("_PURGE_QUEUE: Local: Purged in queue", "ProducerFencedError", NO_ANSWER),
         ("_FENCED: fenced by a newer producer instance", "ProducerFencedError", NO_ANSWER),
+        ("InvalidProducerEpochException: an old epoch", "InvalidProducerEpochError", "InvalidProducerEpochError"),
+        ("ProducerFencedException: a newer producer", "ProducerFencedError", NO_ANSWER),
     ],
 )
 def test_a_record_of_a_fenced_producer_has_one_answer_whichever_client_sent_it(
-    librdkafka: str, of_the_core: str, word: str
+    of_a_library: str, of_the_core: str, word: str
 ) -> None:
-    ends = [RecordEnd(value=1, outcome="unknown", error=error) for error in (librdkafka, of_the_core)]
+    ends = [RecordEnd(value=1, outcome="unknown", error=error) for error in (of_a_library, of_the_core)]
     assert [shown(VIEW, (), (), {}, {"a": end}).answers["a"] for end in ends] == [word, word]
