@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 import msgspec
@@ -22,9 +24,12 @@ from checkers.spark.session import SHIPPED
 from checkers.verdicts.judgement import VerdictLine
 from harness.errors import EXIT_BROKEN, EXIT_HELD
 from harness.hosts import Ports
+from harness.machine.spread import Workers
 from harness.plan import parse_plan
 from harness.records.run_record import read_record
 from harness.run import perform_run
+from harness.search import PORTFOLIOS
+from harness.search.hunting import runs
 from scripts.spark_archive import ARCHIVE, options
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.harness.campaign.test_spread_runs import PLAN
@@ -66,6 +71,26 @@ imported = packages.map(lambda name: import_module(name).__file__).collect()
 print(json.dumps(([*ends, ended(last)], imported)))
 """
 
+#: Performs runs of a hunt in short waves, and says each as soon as it is there.
+HUNTED = """
+import json, sys
+from harness.machine import spread
+from tests.checkers.spark.test_cluster import hunted
+spread.BLOCKS_A_CORE = 1
+for run in hunted(sys.argv[1]):
+    print(json.dumps(run), flush=True)
+"""
+#: Runs of that hunt, in waves of eight.
+RUNS = 32
+
+
+class SparkCluster(NamedTuple):
+    """The addresses of a master and of its page, and the workers by their ports."""
+
+    master: str
+    page: str
+    workers: dict[int, subprocess.Popen[bytes]]
+
 
 class Together(NamedTuple):
     """The results of commands of one process: verdicts, exit codes and words of a hunt and of stories, files of
@@ -81,14 +106,14 @@ class Together(NamedTuple):
 
 
 @contextmanager
-def daemon(log: Path, *arguments: str) -> Iterator[None]:
+def daemon(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A Spark daemon that ends with the block."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m"}
     environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS  # of the executors that a worker starts, too
     with log.open("wb") as output:
         process = subprocess.Popen([str(SPARK_CLASS), *arguments], env=environment, stdout=output, stderr=output)
         try:
-            yield
+            yield process
         finally:
             process.terminate()
             try:
@@ -99,20 +124,23 @@ def daemon(log: Path, *arguments: str) -> Iterator[None]:
 
 
 @contextmanager
-def cluster(scratch: Path) -> Iterator[str]:
-    """A master with two workers, one core each; its address."""
+def cluster(scratch: Path) -> Iterator[SparkCluster]:
+    """A master with two workers, one core each."""
     deploy = "org.apache.spark.deploy"
     with Ports() as ports, ExitStack() as stack:
         port, web = ports.take(HOST).port, ports.take(HOST).port
         master = f"spark://{HOST}:{port}"
         stack.enter_context(daemon(scratch / "master.log", f"{deploy}.master.Master", *listening(port, web)))
+        workers = {}
         for number in range(2):
-            directory = scratch / f"work-{number}"
-            own = listening(ports.take(HOST).port, ports.take(HOST).port)
+            directory, port = scratch / f"work-{number}", ports.take(HOST).port
+            own = listening(port, ports.take(HOST).port)
             options = (*own, "--cores", "1", "--memory", "1g", "-d", str(directory))
-            stack.enter_context(daemon(scratch / f"worker-{number}.log", f"{deploy}.worker.Worker", *options, master))
-        wait_for_workers(f"http://{HOST}:{web}/json/", 2)
-        yield master
+            started = daemon(scratch / f"worker-{number}.log", f"{deploy}.worker.Worker", *options, master)
+            workers[port] = stack.enter_context(started)
+        started_cluster = SparkCluster(master, f"http://{HOST}:{web}/json/", workers)
+        wait_for_workers(started_cluster.page, 2)
+        yield started_cluster
 
 
 def listening(port: int, web: int) -> tuple[str, ...]:
@@ -125,21 +153,47 @@ def wait_for_workers(url: str, number: int) -> None:
     alive = 0
     while time.monotonic() < deadline:
         try:
-            with urlopen(url, timeout=5) as answer:  # noqa: S310 - our own loopback address
-                alive = json.load(answer)["aliveworkers"]
+            alive = seen_on(url)["aliveworkers"]
         except (OSError, ValueError):  # it does not listen yet, or answers without a word
             alive = 0
-        if alive >= number:
+        if alive == number:
             return
         time.sleep(0.2)
-    raise TimeoutError(f"{alive} of {number} workers came up within {START_LIMIT_S:.0f} s")
+    raise TimeoutError(f"{alive} workers are alive after {START_LIMIT_S:.0f} s, and not {number}")
+
+
+def seen_on(url: str) -> Any:
+    """The master's page, as data."""
+    with urlopen(url, timeout=5) as answer:  # noqa: S310 - our own loopback address
+        return json.load(answer)
+
+
+def hunted(workers: Workers) -> Iterator[list[object]]:
+    """The runs of a hunt for a planted bug, by number, with their alarms."""
+    portfolios = [portfolio for portfolio in PORTFOLIOS if portfolio.name == "stories"]
+    every = runs({"planted.bug": "keep-fenced-out"}, seed=7, workers=workers, portfolios=portfolios)
+    for run in islice(every, RUNS):
+        yield [run.number, run.spec.seed, [alarm.text for alarm in run.alarms]]
+
+
+def kill_with_its_children(pid: int) -> None:
+    """Let a process and all that it has started die at once, as where a machine loses its power."""
+    os.kill(pid, signal.SIGSTOP)  # It starts nothing meanwhile.
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in listed.read_text().split():
+            kill_with_its_children(int(child))
+    os.kill(pid, signal.SIGKILL)
+
+
+def of_a_driver() -> dict[str, str]:
+    """The environment of a process with a driver."""
+    own = {"SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **own, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
 
 
 def performed(command: list[str], code: int) -> str:
     """The output of a command that ends with this exit code."""
-    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
-    environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
-    done = subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False, text=True)
+    done = subprocess.run(command, env=of_a_driver(), capture_output=True, timeout=600, check=False, text=True)
     assert done.returncode == code, done.stderr[-2000:]
     return done.stdout
 
@@ -149,9 +203,14 @@ def verdicts_in(path: Path) -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as address:
-        yield address
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def master(spark_cluster: SparkCluster) -> str:
+    return spark_cluster.master
 
 
 @pytest.fixture(scope="module")
@@ -236,3 +295,22 @@ def test_a_campaign_on_a_cluster_leaves_the_histories_of_one_here(together: Toge
     assert together.campaign_code == EXIT_HELD
     assert len(verdicts_in(together.campaign / "verdicts.jsonl")) == len(runs)
     assert (together.campaign / "report.html").is_file()
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_hunt_whose_worker_dies_has_the_runs_of_one_here(spark_cluster: SparkCluster) -> None:
+    """The last test of this file: afterwards the cluster has one worker."""
+    command = [sys.executable, "-c", HUNTED, spark_cluster.master]
+    with subprocess.Popen(command, env=of_a_driver(), stdout=subprocess.PIPE, text=True) as hunting:
+        assert hunting.stdout is not None
+        first = hunting.stdout.readline()
+        busy = [worker for worker in seen_on(spark_cluster.page)["workers"] if worker["coresused"]]
+        assert len(busy) == 2, "both perform runs"
+        kill_with_its_children(spark_cluster.workers[busy[0]["port"]].pid)
+        printed = [first, *hunting.stdout]
+    assert hunting.returncode == 0
+    wait_for_workers(spark_cluster.page, 1)
+    on_cluster = [json.loads(line) for line in printed]
+    assert on_cluster == [*hunted(1)]
+    assert len({*map(str, (texts for _, _, texts in on_cluster))}) > 1, "they differ, so their order shows"
