@@ -120,6 +120,10 @@ class SettingsError(ValueError):
     """A setting is unknown, has the wrong type, or contradicts another. The text says what to write instead."""
 
 
+class ImpossibleValueError(SettingsError):
+    """A setting cannot have this value, whatever the others are."""
+
+
 def _setting(
     name: str, scope: Scope, default: Any, *, choices: tuple[Any, ...] = (), least: int = 1, most: int | None = None
 ) -> Any:
@@ -410,17 +414,17 @@ def _parse(spec: Field[Any], value: object) -> object:
     fits = type(value) is type(default)
     if choices and not (fits and value in choices):
         listed = ", ".join(shown("all" if name == "acks" and choice == ACKS_ALL else choice) for choice in choices)
-        raise SettingsError(f"{name}={shown(value)} is not possible; choose one of {listed}")
+        raise ImpossibleValueError(f"{name}={shown(value)} is not possible; choose one of {listed}")
     if not fits:
-        raise SettingsError(f"{name} takes {_article(default)}, not {shown(value)}")
+        raise ImpossibleValueError(f"{name} takes {_article(default)}, not {shown(value)}")
     if isinstance(value, int | float) and not isinstance(value, bool) and not choices:
         least, most = spec.metadata["bounds"]
         if math.isnan(value):
-            raise SettingsError(f"{name}=nan is not a number; write a number")
+            raise ImpossibleValueError(f"{name}=nan is not a number; write a number")
         if value < least:
-            raise SettingsError(f"{name}={value} is too small; the least is {least}")
+            raise ImpossibleValueError(f"{name}={value} is too small; the least is {least}")
         if value > most:
-            raise SettingsError(f"{name}={value} is too large; the most is {most}")
+            raise ImpossibleValueError(f"{name}={value} is too large; the most is {most}")
     return value
 
 

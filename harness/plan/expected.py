@@ -9,7 +9,7 @@ import msgspec
 
 from checkers import ANOMALIES
 from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
-from workloads import Settings, SettingsError, SettingValue, shown, spelled, unknown_name
+from workloads import ImpossibleValueError, Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
 
@@ -78,9 +78,10 @@ def _refuse_impossible(name: str, value: object, plan_key: PlanKey) -> None:
     """Refuse a value that no cell can have. One that is possible with others only is not judged here."""
     try:
         Settings.from_mapping({name: value})
-    except SettingsError as error:
-        if str(error).startswith(f"{name}={shown(value)} is not possible"):
-            raise plan_key.wrong(error) from error
+    except ImpossibleValueError as error:
+        raise plan_key.wrong(error) from error
+    except SettingsError:
+        return
 
 
 def _refuse_absent(key: str, name: str, offered: Iterable[str], plan_key: PlanKey) -> None:

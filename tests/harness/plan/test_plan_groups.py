@@ -114,6 +114,7 @@ def test_a_key_is_for_the_worlds_whose_workload_looks_at_it() -> None:
         ('world = "kafka"', 'expected[0].world: the plan has no world "kafka"; it has "simulated"'),
         ('anomalies = ["lost-writes"]', 'unknown anomaly "lost-writes"; did you mean "lost-write"?'),
         ("settings.acks = 7", 'expected[0].settings: acks=7 is not possible; choose one of "all", 0, 1'),
+        ("settings.'linger.ms' = -1", "expected[0].settings: linger.ms=-1 is too small; the least is 0"),
         ('some = "stalled"', '"stalled" is not among the outcomes; add it there'),
     ],
 )
