@@ -211,7 +211,8 @@ class _Performer:
         self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED, *, freed: bool = False
     ) -> None:
         self._pause(self._story_world, begun_us, freed)
-        self._write_down(line, text, begun_us, "; ".join(filter(None, (note, self._story_world.other_order()))), play)
+        notes = note, self._story_world.other_order(), self._faults.turned()
+        self._write_down(line, text, begun_us, "; ".join(filter(None, notes)), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
         # The questions take time of the step, which another performance gives it too.

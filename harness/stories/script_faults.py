@@ -9,7 +9,7 @@ import msgspec
 
 from harness.stories.story_world import StoryWorld
 from harness.stories.trace import StepError
-from nemesis.cluster import Capability, Link, node_name, require
+from nemesis.cluster import Capability, Link, link_name, node_name, require
 from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault
 from nemesis.open_faults import Cause, OpenFaults
@@ -17,6 +17,8 @@ from nemesis.repairs import HEAL, RELEASE, START, Repair
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
 
+#: The API of followers, which ask the leader: a change of leader turns it round.
+FETCH: Final = "Fetch"
 #: A script says itself whom a fault hits.
 _AIMED: Final = Role(RoleKind.NAMED)
 
@@ -32,6 +34,8 @@ class ScriptFaults:
         self._faults = faults
         self._cause = cause
         self.abandoned: set[int] = set()
+        #: The leader when fetches on a link were first held or dropped.
+        self._leaders: dict[Link, int | None] = {}
 
     def hit(self, kind: type[Fault], node: int, **own: object) -> Evidence:
         """Begin a fault of a node; ``own`` are its fields. What is done to a disk is done while its broker is dead."""
@@ -45,8 +49,22 @@ class ScriptFaults:
 
     def hit_links(self, kind: type[Fault], links: Collection[Link], **own: object) -> None:
         """Begin a fault on links; ``own`` are its fields."""
+        leader = self._story_world.view.leader
         if not self._begin(kind, Aim(links=tuple(sorted(links))), own):
             raise _unharmed(kind.verb, links)
+        if own.get("api") == FETCH:
+            for link in links:
+                self._leaders.setdefault(link, leader)
+
+    def turned(self) -> str:
+        """Say once of links whose fetches are held or dropped that others fetch over them since the leader changed."""
+        leader, held = self._story_world.view.leader, self._faults.held(RELEASE)
+        lasting = {link: before for link, before in self._leaders.items() if link in held}
+        turned = [link for link, before in sorted(lasting.items()) if leader != before and {leader, before} == {*link}]
+        self._leaders = {link: before for link, before in lasting.items() if link not in turned}
+        return "; ".join(
+            f"{FETCH} over {link_name(link)} is now what {lasting[link]} fetches from {leader}" for link in turned
+        )
 
     def repair(self, repair: Repair[int], node: int) -> None:
         """End what holds a node."""

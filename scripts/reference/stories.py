@@ -40,8 +40,9 @@ still the leader for the controller until it is fenced. Right after `kill 0`, th
 `somebody leads` nor `nobody leads` holds: write `wait until 0 is fenced` first.
 
 `LINK` is `0-1` (both ways) or `0>1` (from 0 to 1). Its ends are brokers, `controller` and `clients`. The requests of 0
-to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. `API` is a name of Kafka's
-protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
+to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. If 1 leads then, what 0 fetches
+from 1 is asked for over it, and held or dropped too: the step in which the leader changed says so. `API` is a name of
+Kafka's protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
 
 Real nodes differ from virtual time. Each write has a connection of its own, so writes to a frozen broker reach it in
 any order when it goes on. `drop` and `hold` stop whole connections, also what is under way; TCP sends that again once

@@ -439,3 +439,14 @@ def test_bytes_of_log_segments_tell_it_where_records_are_not_counted():
     assert kept_everything({"log_bytes_before": 340, "log_bytes_after": 340})
     assert not kept_everything({"log_bytes_before": 340, "log_bytes_after": 275})
     assert not kept_everything({"exit": "signal 9"})
+
+
+def test_a_change_of_leader_turns_dropped_fetches_round_and_the_step_says_so():
+    performed = cell("drop Fetch 0>1\nmove leader to 2\nmove leader to 1\nwait 1 ms\nrelease\nmove leader to 0")
+    told = {entry.text: entry.note for entry in performed.trace.entries if "Fetch" in entry.note}
+    assert told == {"move leader to 1": "Fetch over 0>1 is now what 0 fetches from 1"}
+
+
+def test_fetches_that_are_not_dropped_any_more_are_not_spoken_of():
+    performed = cell("drop Fetch 0>1\nrelease\nmove leader to 1")
+    assert [entry.note for entry in performed.trace.entries if "Fetch" in entry.note] == []
