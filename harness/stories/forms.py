@@ -46,6 +46,11 @@ STEPS: Final = (
         "Send a tombstone under a name of its own: it deletes the key of a record, in a compacted topic",
     ),
     Form(s.Retry, "retry RECORD:record to BROKER:to", "Send a record again, unless it was acknowledged"),
+    Form(
+        s.BumpEpoch,
+        "bump WRITER:producer",
+        "Let a producer go on in its next epoch, with numbers from 0. What it sends again is as it was",
+    ),
     Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
     Form(
         s.ReadAs,

@@ -32,6 +32,7 @@ _SHOWN: Final = {
     "NOT": "not",
     "RECORDS": "nothing|RECORD...",
     "STATES": "STATE [and STATE]...",
+    "WRITER": "PRODUCER",
 }
 #: A word is offered instead of a wrong one if they are as alike as this.
 _NEAR: Final = 0.5

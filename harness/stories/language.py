@@ -48,6 +48,7 @@ class Names:
 
     def __init__(self) -> None:
         self.records: set[str] = {"base"}
+        self.writers: set[str] = set()
         self.producers: set[str] = set()
         self.transactions: set[str] = set()
         self.members: set[str] = set()
@@ -56,6 +57,8 @@ class Names:
         """Note what this step names for the first time."""
         if isinstance(step, s.WriteRecord | s.WriteInTransaction):
             self.records.add(step.record)
+            if isinstance(step, s.WriteRecord) and step.producer is not None:
+                self.writers.add(step.producer)
         elif isinstance(step, s.InitProducer):
             self.producers.add(step.producer)
         elif isinstance(step, s.BeginTransaction):
@@ -304,6 +307,7 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "STATES": _Line.states,
     "TIME": _Line.time_ms,
     "TRANSACTION": lambda line: line.earlier_name("a transaction", line.names.transactions, "begin {} by ..."),
+    "WRITER": lambda line: line.earlier_name("a producer of single writes", line.names.writers, "write ... as {}"),
 }
 
 

@@ -309,6 +309,9 @@ class _Performer:
         offset = "" if end.offset is None else f" at offset {end.offset}"
         return f"{end.outcome}{offset}" + (f" ({end.error})" if end.error else "")
 
+    def bump(self, step: s.BumpEpoch) -> None:
+        self._writes.bump(step.producer)
+
     def read(self, _step: s.Read) -> None:
         reader = self._workload.begin_reader()
         self._story_world.let_pass(3 * self._plan.poll_wait_ms)
@@ -376,6 +379,7 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.SendRecord: _Performer.send,
     s.DeleteKey: _Performer.write,
     s.Retry: _Performer.retry,
+    s.BumpEpoch: _Performer.bump,
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,
     s.WaitUntil: _Performer.wait_until,

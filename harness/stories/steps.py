@@ -108,6 +108,12 @@ class Retry(Step, frozen=True, kw_only=True):
     to: Broker
 
 
+class BumpEpoch(Step, frozen=True, kw_only=True):
+    """A producer of single writes goes on with its next epoch, in which its numbers begin at 0 again (KIP-360)."""
+
+    producer: str
+
+
 class Read(Step, frozen=True, kw_only=True):
     """Let a fresh consumer read the log from its start as far as it can within a moment."""
 

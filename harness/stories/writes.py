@@ -41,6 +41,7 @@ class ScriptedProducer:
     def __init__(self, instance: int, producer_id: int) -> None:
         self.instance = instance
         self.producer_id = producer_id
+        self.epoch = 0
         self.next_sequence = 0
 
 
@@ -149,7 +150,7 @@ class Writes:
             acks=self._settings.acks if acks is None else acks,
             timeout_ms=self._settings.request_timeout_ms,
             producer_id=made.producer_id if idempotent else -1,
-            producer_epoch=0 if idempotent else -1,
+            producer_epoch=made.epoch if idempotent else -1,
             sequence=made.next_sequence if idempotent else -1,
             tombstone=deletes is not None,
         )
@@ -159,6 +160,13 @@ class Writes:
         self._record(record, EventType.INVOKE)
         self.send_again(record, broker)
         return record
+
+    def bump(self, producer: str) -> None:
+        """Let a producer go on in its next epoch; one whose writes were not sent begins with it."""
+        made = self._producers.get(producer)
+        if made is not None:
+            made.epoch += 1
+            made.next_sequence = 0
 
     def send_again(self, record: DirectRecord, broker: int) -> None:
         """Send a record to a broker; a second time it is the same batch, known as such where it has a sequence."""
