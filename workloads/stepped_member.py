@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from workloads.client import Membership, Offsets
+from workloads.client import Membership, MemberToken, Offsets, SendOutcome, Transactions
 from workloads.consumers import Readers, only_recorded
-from workloads.membership import Member
-from workloads.operations import Reached
+from workloads.errors import refuses_commit
+from workloads.membership import CommitLine, Member
+from workloads.operations import EventType, Function, Reached
 from workloads.polling_member import Records
 from workloads.settings import CommitMode
 
@@ -41,6 +42,11 @@ class SteppedMember(Member):
         self.read: tuple[int, ...] = ()
         self.committed: dict[str, int] = {}
         self.error: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The name of its group."""
+        return self._membership.group
 
     @property
     def assigned(self) -> bool:
@@ -82,6 +88,26 @@ class SteppedMember(Member):
     def crash(self) -> None:
         """Die without a word."""
         self._die()
+
+    def hand_over(self, part: Reached, calls: Transactions, told: Callable[[SendOutcome], None]) -> None:
+        """Hand an offset over to the open transaction of a producer, as a member that its library believes it is."""
+        line = CommitLine(self._readers, self.number, self._membership, Function.OFFSETS)
+
+        def answered(outcome: SendOutcome) -> None:
+            refused = refuses_commit(outcome.error or "")
+            kind = outcome.type if outcome.type is EventType.OK else EventType.FAIL if refused else EventType.INFO
+            line.end(kind, (part,), outcome.error)
+            told(outcome)
+
+        def named(member: MemberToken) -> None:
+            line.begin((part,))
+            if member.token is None:
+                answered(SendOutcome(EventType.FAIL, None, member.error))
+            else:
+                calls.send_offsets({part.partition: part.offset}, member, answered)
+
+        assert self.consumer.commits is not None  # noqa: S101 - it was made with a membership
+        self.consumer.commits.ask_member(named)
 
     @override
     def _work(self, records: Records) -> None:

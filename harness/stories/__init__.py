@@ -9,6 +9,7 @@ from harness.stories.cells import StoryCell, perform_cell, perform_table, verdic
 from harness.stories.columns import (
     COLUMNS,
     OF_GROUPS,
+    OF_PIPELINES,
     OF_TRANSACTIONS,
     Column,
     chosen_columns,
@@ -30,6 +31,7 @@ __all__ = [
     "BASE",
     "COLUMNS",
     "OF_GROUPS",
+    "OF_PIPELINES",
     "OF_TRANSACTIONS",
     "REFUSED",
     "STABLE_END",

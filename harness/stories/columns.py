@@ -122,8 +122,26 @@ OF_GROUPS: Final[dict[str, Column]] = {
         ),
     )
 }
+#: The columns of stories with a group and transactions, which commit its offsets: the versions, and wrong forms.
+_PIPELINES: Final[Mapping[str, object]] = {**_GROUPS, "isolation.level": "read_committed", "transaction.version": 2}
+OF_PIPELINES: Final[dict[str, Column]] = {
+    column.name: column
+    for column in (
+        Column("o1", "g with transaction version 1, read_committed", {**_PIPELINES, "transaction.version": 1}),
+        Column("o2", "the same, transaction version 2", _PIPELINES),
+        *_planted(
+            "o2",
+            _PIPELINES,
+            P="count-pending-offsets",
+            A="count-aborted-offsets",
+            K="keep-pending-offsets",
+            M="offsets-of-any-member",
+            U="answer-unstable-offsets",
+        ),
+    )
+}
 #: Every column by name: a story is performed in those of its kind.
-EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS, **OF_GROUPS}
+EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS, **OF_GROUPS, **OF_PIPELINES}
 
 
 def own_column(settings: Mapping[str, object]) -> Column:

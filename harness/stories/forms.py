@@ -106,6 +106,11 @@ STEPS: Final = (
     Form(g.LeaveGroup, "leave MEMBER:member", "Let it leave the group"),
     Form(g.CrashMember, "crash MEMBER:member", "Let it die without a word"),
     Form(
+        g.HandOver,
+        "hand over RECORD:record of MEMBER:member in TRANSACTION:transaction",
+        "Let the group commit the offset behind this record with the transaction, in the name of the member",
+    ),
+    Form(
         g.AskGroup,
         "ask group [finds LAST:last_record]",
         "Ask what the group has committed; it must be the offset right behind this record, or nothing",

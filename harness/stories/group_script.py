@@ -49,6 +49,13 @@ class CrashMember(MemberStep, frozen=True, kw_only=True):
     """Let it die without a word."""
 
 
+class HandOver(MemberStep, frozen=True, kw_only=True):
+    """Commit the offset behind a record with a transaction, in the name of a member as its library has it (KIP-447)."""
+
+    record: Record
+    transaction: str
+
+
 class AskGroup(Step, frozen=True, kw_only=True):
     """Ask what the group has committed; ``last_record`` is the last one below that offset, none where it is empty."""
 
@@ -72,6 +79,6 @@ class ForgetGroup(Step, frozen=True, kw_only=True):
 
 #: All of them: of stories in virtual time only, as the states of members are.
 OF_GROUPS: Final = (
-    JoinGroup, PollOnce, PollUntil, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup, SetGroup,
-    ForgetGroup,
+    JoinGroup, PollOnce, PollUntil, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, HandOver,
+    AskGroup, SetGroup, ForgetGroup,
 )  # fmt: skip

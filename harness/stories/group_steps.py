@@ -14,7 +14,7 @@ from harness.stories.patience import Patience
 from harness.stories.steps import BrokerRole, Record, Step
 from harness.stories.story_world import StoryWorld
 from harness.stories.trace import StepError, record_name
-from workloads import NOTHING, Offsets
+from workloads import NOTHING, EventType, Offsets, Reached, SendOutcome
 from workloads.driver import SteppedMember
 
 #: A poll waits for records, and a commit is written to several brokers: that takes longer than one answer.
@@ -98,6 +98,22 @@ class GroupSteps:
         """Let it die."""
         self._between_calls(step.member).crash()
         return ""
+
+    def hand_over(self, step: g.HandOver) -> str:
+        """Ask the member for its name and epoch, and have its offset taken with the transaction."""
+        member = self._members.awake(step.member)
+        offset = self._behind((step.record,))
+        transaction = self._story_world.transactions.transaction(step.transaction)
+        part = Reached(self._story_world.partition, offset)
+        answers: list[SendOutcome] = []
+        member.hand_over(part, transaction.instance.calls, answers.append)
+        self._moment(lambda: bool(answers))
+        if not answers:
+            return "no answer yet"
+        if answers[0].type is not EventType.OK:
+            return f"refused ({answers[0].error})"
+        transaction.hand_over(part, member.group, self._story_world.now_us)
+        return "taken"
 
     def ask(self, step: g.AskGroup) -> str:
         """Ask, and compare with what must be found."""
@@ -186,6 +202,7 @@ _ACTIONS: Final[Mapping[type, Callable[[GroupSteps, Any], str]]] = {
     g.ThawMember: GroupSteps.thaw,
     g.LeaveGroup: GroupSteps.leave,
     g.CrashMember: GroupSteps.crash,
+    g.HandOver: GroupSteps.hand_over,
     g.AskGroup: GroupSteps.ask,
     g.SetGroup: GroupSteps.set,
     g.ForgetGroup: GroupSteps.delete,

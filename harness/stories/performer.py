@@ -105,8 +105,8 @@ class _Performer:
             planned=story.transactions,
             keyed=story.compacted,
             clock=world.clock,
-            # A group's own workload knows no transactions: those of its script have no record.
-            recorder=HistoryInMemory() if story.grouped else recorder,
+            # Where transactions of a script with a group have no record, they are no part of its history.
+            recorder=HistoryInMemory() if story.grouped and not any(story.transactions.values()) else recorder,
             new_process=workload.new_process,
         )
         self._members = ScriptMembers(workload)

@@ -20,7 +20,15 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.stories import group_script as g
-from harness.stories.columns import COLUMNS, OF_GROUPS, OF_TRANSACTIONS, Column, check_overrides, chosen_columns
+from harness.stories.columns import (
+    COLUMNS,
+    OF_GROUPS,
+    OF_PIPELINES,
+    OF_TRANSACTIONS,
+    Column,
+    check_overrides,
+    chosen_columns,
+)
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
 from nemesis.faults import Fault
@@ -306,8 +314,6 @@ def parse_story(text: str, file: str) -> Story:
         skipped=_chosen(content_read.skipped, columns, places),
         also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
     )
-    if story.grouped and any(story.transactions.values()):
-        raise places.of("steps").wrong("the script has a group and a record in a transaction; write a story for each")
     for needed in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{needed}"')
     for record in (*story.lost, *story.acknowledged, *story.skipped):
@@ -352,9 +358,11 @@ class _Places:
 
 
 def _columns_of(steps: Sequence[Step]) -> Mapping[str, Column]:
+    transactional = any(isinstance(step, BeginTransaction) for step in steps)
     if any(isinstance(step, g.OF_GROUPS) for step in steps):
-        return OF_GROUPS
-    return OF_TRANSACTIONS if any(isinstance(step, BeginTransaction) for step in steps) else COLUMNS
+        pipes = any(isinstance(step, g.HandOver | WriteInTransaction) for step in steps)
+        return OF_PIPELINES if pipes else OF_GROUPS
+    return OF_TRANSACTIONS if transactional else COLUMNS
 
 
 def _chosen(

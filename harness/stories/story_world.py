@@ -189,6 +189,11 @@ class StoryWorld:
 
         return self._world.drive(look, self._world.clock.now_us() + limit_ms * 1000)
 
+    @property
+    def now_us(self) -> int:
+        """The time of the run."""
+        return self._world.clock.now_us()
+
     def let_pass(self, ms: int) -> None:
         """Let time pass."""
         self.until(lambda: False, ms)

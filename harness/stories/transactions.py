@@ -23,6 +23,7 @@ from workloads import (
     EventType,
     Function,
     ProducerEpoch,
+    Reached,
     Recorder,
     SendOutcome,
     TransactionEnd,
@@ -84,6 +85,14 @@ class ScriptedTransaction:
         self.late: list[int] = []
         self.told: ProducerEpoch | None = None
         self.answer: SendOutcome | None = None
+        self.group: str | None = None
+        self.handed_us: int | None = None
+        self.reached: dict[str, Reached] = {}
+
+    def hand_over(self, part: Reached, group: str, time_us: int) -> None:
+        """The group took this offset of it."""
+        self.group, self.handed_us = group, time_us
+        self.reached[part.partition] = part
 
     @property
     def end(self) -> s.TransactionAnswer | None:
@@ -282,7 +291,9 @@ class ScriptTransactions:
                 instance=transaction.process,
                 type=kind,
                 function=Function.TXN,
-                micro=tuple(planned if begins else map(self._sent, transaction.records)),
+                micro=tuple(
+                    planned if begins else [*map(self._sent, transaction.records), *transaction.reached.values()]
+                ),
                 error=None if begins or transaction.answer is None else transaction.answer.error,
                 detail=None if begins else msgspec.json.encode(_facts(transaction)).decode(),
             )
@@ -307,5 +318,7 @@ def _facts(transaction: ScriptedTransaction) -> TransactionEnd:
         superseded_us=transaction.superseded_us,
         late=tuple(transaction.late),
         failed=failed,
+        group=transaction.group,
+        handed_us=transaction.handed_us,
         producer=transaction.told,
     )

@@ -11,6 +11,7 @@ from harness.conform import ELSEWHERE, why_not
 from harness.stories import (
     COLUMNS,
     OF_GROUPS,
+    OF_PIPELINES,
     OF_TRANSACTIONS,
     Column,
     Sign,
@@ -56,6 +57,9 @@ OF_GROUPS_TEXT: Final = """
 So have stories with members of a group. Between its steps a member sends heartbeats, and does nothing else. The topic
 and the log of groups have the same settings. Members commit after they process unless a column says otherwise.
 """
+OF_PIPELINES_TEXT: Final = """
+So have stories with both, in which transactions commit offsets of the group:
+"""
 OUTCOMES: Final = """
 The letters say what is expected in a column: `L` an acknowledged record is lost, `S` a group skips a record,
 `.` nothing is wrong, and these; [`ackproof stories`](commands.md#ackproof-stories) explains them.
@@ -65,7 +69,7 @@ STORIES: Final = """
 Apache Kafka in namespaces can perform those that do not say why not ([conform](../guides/conform.md)).
 """
 #: The column of each kind of story that Kafka is asked for.
-USUAL: Final = ("all/2", "v2", "g")
+USUAL: Final = ("all/2", "v2", "g", "o2")
 
 
 def stories() -> str:
@@ -93,10 +97,12 @@ def stories() -> str:
         bullets(f"`{column.name}`: {column.meaning}." for column in OF_TRANSACTIONS.values()),
         wrapped(OF_GROUPS_TEXT.strip()),
         bullets(f"`{column.name}`: {column.meaning}." for column in OF_GROUPS.values()),
+        wrapped(OF_PIPELINES_TEXT.strip()),
+        bullets(f"`{column.name}`: {column.meaning}." for column in OF_PIPELINES.values()),
         "## Outcomes",
         wrapped(OUTCOMES.strip()),
         bullets(letters),
-        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS, OF_GROUPS)),
+        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS, OF_GROUPS, OF_PIPELINES)),
         "## Stories",
         wrapped(STORIES.strip()),
         *(block for story in every.values() for block in _story(story)),

@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.plan import RunSpec
-from harness.stories import OF_GROUPS, StoryCell, known_stories, parse_story, perform_cell
+from harness.stories import OF_GROUPS, OF_PIPELINES, StoryCell, known_stories, parse_story, perform_cell
 from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.story_world import GROUPS_LOG, StoryWorld
@@ -216,9 +216,14 @@ def test_a_script_that_only_asks_is_one_of_groups() -> None:
     assert perform_cell(story, "g").disagreements == ()
 
 
-def test_a_group_and_a_record_in_a_transaction_are_two_stories() -> None:
-    with pytest.raises(PlanError, match=r"my\.toml, line 4: the script has a group and a record in a transaction"):
-        parse_story(FORM.format(steps="init p\nbegin t by p\nwrite a in t\ncommit t", rest=""), "my.toml")
+def test_offsets_are_handed_over_by_a_member_that_can_to_a_transaction_that_was_begun() -> None:
+    begun = "write a to 0\nwait until a is acknowledged\ninit p\nwait until p is ready\nbegin t by p\n"
+    seen = cell(begun + "freeze m\nhand over a of m in t\nthaw m\nabort t", "o2").disagreements
+    assert seen == (
+        'it did not play as written: line 12, "hand over a of m in t": the member m stands still; write: thaw m',
+    )
+    with pytest.raises(PlanError, match=r'no line before this one has "begin u by \.\.\."'):
+        cell(begun + "hand over a of m in u")
 
 
 def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
@@ -229,3 +234,10 @@ def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
         if name not in {"g", "g/1"}:
             assert any(story.expected(name) != story.expected("g") for story in stories), name
     assert any(story.expected("g/1/U") != story.expected("g/U") for story in stories), "min ISR 1 makes no difference"
+
+
+def test_every_wrong_form_of_offsets_in_transactions_is_told_apart_by_a_story() -> None:
+    stories = [story for story in known_stories().values() if story.columns is OF_PIPELINES]
+    for name in OF_PIPELINES:
+        if name not in {"o1", "o2"}:
+            assert any(story.expected(name) != story.expected("o2") for story in stories), name

@@ -18,7 +18,7 @@ from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, Move
 from nemesis.repairs import HEAL, RELEASE, START
 
 #: The lines before the one in question.
-BEFORE = ("write x to 0", "write y to 0", "init p", "begin t by p", "join m")
+BEFORE = ("write x to 0", "write y to 0 as p", "init p", "begin t by p", "join m")
 
 
 def step_of(text):
@@ -213,6 +213,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("cut 0-controler", 'did you mean "controller"?'),
         ("drop Fetsch 0>1", 'did you mean "Fetch"?'),
         ("drop Fetch", "the step ends where a link (0-1 both ways, "),
+        ("bump q", 'no line before this one has "write ... as q"'),
         ("poll n", 'no line before this one has "join n"'),
         ("join m", '"m" is a member already; choose another name'),
         ("never 0", 'unexpected "0"; expected "start"'),
@@ -266,6 +267,7 @@ WRITTEN = {
     "STATES": "nobody leads and x is answered",
     "TIME": "3 s",
     "TRANSACTION": "t",
+    "WRITER": "p",
 }
 
 

@@ -33,9 +33,9 @@ def test_a_duplicate_of_any_epoch_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> 
     right = Producers.validate
 
     def wrong(producers: Producers, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
-        for known in producers.batches():
-            if (known.producer_id, known.base_sequence) == (batch.producer_id, batch.base_sequence):
-                return NO_ERROR, known
+        for earlier in producers.batches():
+            if (earlier.producer_id, earlier.base_sequence) == (batch.producer_id, batch.base_sequence):
+                return NO_ERROR, earlier
         return right(producers, batch)
 
     monkeypatch.setattr(Producers, "validate", wrong)
@@ -47,8 +47,8 @@ def test_an_epoch_that_is_over_writes_on(monkeypatch: pytest.MonkeyPatch) -> Non
     right = Producers.validate
 
     def wrong(producers: Producers, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
-        error, known = right(producers, batch)
-        return (NO_ERROR if error == ErrorCode.INVALID_PRODUCER_EPOCH else error), known
+        error, earlier = right(producers, batch)
+        return (NO_ERROR if error == ErrorCode.INVALID_PRODUCER_EPOCH else error), earlier
 
     monkeypatch.setattr(Producers, "validate", wrong)
     assert "y" in perform_cell(known_stories()["S46"], "all/2").acknowledged

@@ -29,6 +29,7 @@ ON_KAFKA: Final = Kafka(host=Namespaces())
         ("T01", "v2", Processes(), "transactions", 'says "init p", which the reference broker has'),
         ("T04", "v2", ON_KAFKA, "transactions", 'says "hold EndTxn clients>1", but between clients and Kafka'),
         ("T07", "v2", ON_KAFKA, "transactions", 'says "release last 1>0", which is for virtual time only'),
+        ("T30", "o2", Simulated(), "groups", ""),
         ("S83", "all/2", Simulated(), "keyed", ""),
         ("S80", "all/2", ON_KAFKA, "keyed", ""),
         ("S83", "all/2", Processes(), "keyed", "needs a compacted topic, which the reference broker has in virtual"),
