@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.errors import PlanError
@@ -9,7 +11,7 @@ from harness.explore import Result, Scope, exhaust, scope_named, story_text
 from harness.explore.brokers import BrokerCopy
 from harness.explore.keys import content_of, key_of, lacking, numbers_of, united
 from harness.explore.rules import Shown, broken_rules
-from harness.reference.core.cleaner import Cleaner
+from harness.reference.core.cleaner import Cleaner, Pass
 from harness.reference.core.messages import Deletion, RecordBatch
 from harness.reference.core.types import NONE, PartitionState
 from tests.harness.explore.twin import both
@@ -127,6 +129,21 @@ def test_a_replica_that_is_away_for_longer_than_a_tombstone_stays_brings_back_wh
     assert result.broken == ("deleted-stay-deleted", "broker 1 may lead with a, which b has deleted")
     assert kinds(result) == ["write", "deliver", "write", "write", "clean", "write", "clean-late", *["deliver"] * 3]
     assert story_text(late, result) is None  # Stories have no single pass of a cleaner.
+
+
+def test_where_tombstones_wait_for_replicas_nothing_that_was_deleted_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[Pass] = []
+    clean = Cleaner.clean
+
+    def noted(cleaner: Cleaner, *given: Any) -> Pass | None:
+        done = clean(cleaner, *given)
+        passes.extend([] if done is None else [done])
+        return done
+
+    monkeypatch.setattr(Cleaner, "clean", noted)
+    result = exhaust(scope_named("compacted-waits"), workers=1)
+    assert (result.exhausted, result.broken) == (True, None)
+    assert any(done.tombstones for done in passes), "tombstones do go"
 
 
 def test_what_is_found_among_records_with_keys_is_no_story_even_if_no_log_was_cleaned() -> None:
