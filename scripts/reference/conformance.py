@@ -38,8 +38,9 @@ Java client, the only one that speaks version 2 of them (KIP-890); other clients
 NOT_KEPT: Final = "not kept"
 UNPLAYED: Final = "Kafka can perform these in their usual column, and they have no trace here:"
 OTHERWISE: Final = """
-G12 comes out otherwise: nothing is processed again. The commit that Kafka's coordinator had below min ISR, and did not
-answer, counts when that broker is back. Other stories of groups do by
+G12 comes out otherwise: nothing is processed again. Kafka's coordinator of groups appends a commit with fewer in-sync
+replicas than min ISR, too, and refuses it after `offsets.commit.timeout.ms` (its source of October 2024, read), so it
+counts when that broker is back. The core's refuses it at once. Other stories of groups do by
 [finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker coordinates in turn, and
 tells older offsets at first ("group went back").
 """
