@@ -69,6 +69,11 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
             f"retention.ms={settings.retention_ms} drops records in virtual time and on Apache Kafka only; leave it "
             "out, or leave out [worlds.processes]"
         )
+    if world == "processes" and settings.offsets_retention_minutes != Settings().offsets_retention_minutes:
+        raise PlanError(
+            "offsets.retention.minutes would change nothing: on sockets the reference broker keeps every group; leave it"
+            ' out, or use the world "simulated"'
+        )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):
         raise PlanError(f"planted.bug={bug} {why}")

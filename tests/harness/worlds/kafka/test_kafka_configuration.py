@@ -178,6 +178,20 @@ def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_th
     refuse_what_it_lacks(Settings(**without))
 
 
+def test_groups_expire_in_virtual_time_and_on_kafka_only() -> None:
+    refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "simulated")
+    with pytest.raises(PlanError, match=r"^offsets\.retention\.minutes would change nothing: on sockets"):
+        refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "processes")
+
+
+def test_brokers_with_a_compacted_topic_clean_the_log_of_groups_by_its_settings() -> None:
+    times = {"segment.ms": 1_000, "delete.retention.ms": 2_000, "min.cleanable.dirty.ratio": 0.1}
+    cleaned = node_properties(BROKER, Settings.from_mapping({"cleanup.policy": "compact", **times}), 3)
+    names = ("log.roll.ms", "log.cleaner.delete.retention.ms", "log.cleaner.min.cleanable.ratio")
+    assert [cleaned[name] for name in names] == ["1000", "2000", "0.1"]
+    assert not {*names} & node_properties(BROKER, Settings.from_mapping(times), 3).keys()
+
+
 def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:
     assert [artifact.name for artifact in artifacts(parse_version("3.9.1"))] == [
         "kafka_2.13",
