@@ -24,7 +24,7 @@ from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
-from workloads.operations import HARNESS, CleanerTimes, Event, EventType, FreshWrites, Function, Recorder
+from workloads.operations import HARNESS, CleanerTimes, Event, EventType, FreshWrites, Function, Poll, Recorder
 from workloads.pipeline import PipelineReaders, pipeline_end
 from workloads.pipeline_member import Pipeline
 from workloads.plan import WorkloadPlan
@@ -161,9 +161,9 @@ class Workload:
         acknowledged_us = {name: last_us for each in self._acknowledged_us for name, last_us in each.items()}
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
 
-    def begin_reader(self) -> Reader:
+    def begin_reader(self, on_read: Callable[[Poll], None] = only_recorded) -> Reader:
         """Let one more consumer read every log partition from its start, until it is stopped."""
-        reader = Reader(self._readers, self.partitions, on_read=only_recorded, lost=Reader.stop)
+        reader = Reader(self._readers, self.partitions, on_read=on_read, lost=Reader.stop)
         reader.start()
         return reader
 

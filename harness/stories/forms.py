@@ -51,7 +51,11 @@ STEPS: Final = (
         "bump WRITER:producer",
         "Let a producer go on in its next epoch, with numbers from 0. What it sends again is as it was",
     ),
-    Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
+    Form(
+        s.Read,
+        "read [finds RECORDS:records]",
+        "Let a fresh consumer read the log from its start; finds: it must get exactly these records, in this order",
+    ),
     Form(
         s.ReadAs,
         "read ISOLATION:isolation finds RECORDS:records",

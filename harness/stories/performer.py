@@ -28,7 +28,7 @@ from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import GROUPS_LOG, TRANSACTIONS_LOG, StoryWorld
-from harness.stories.trace import HEALED, WHOLE, Play, StepError, Told, Trace, TraceEntry
+from harness.stories.trace import HEALED, WHOLE, Play, StepError, Told, Trace, TraceEntry, reader_words
 from harness.stories.transaction_steps import TransactionSteps
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import DirectRecord, ScriptedRecord, Writes
@@ -37,7 +37,7 @@ from nemesis.faults import MoveLeader
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import ACKS_ALL, Recorder
+from workloads import ACKS_ALL, Poll, Recorder
 from workloads.driver import SendCounts, Workload
 from workloads.history import HistoryInMemory
 
@@ -312,10 +312,18 @@ class _Performer:
     def bump(self, step: s.BumpEpoch) -> None:
         self._writes.bump(step.producer)
 
-    def read(self, _step: s.Read) -> None:
-        reader = self._workload.begin_reader()
+    def read(self, step: s.Read) -> str:
+        read: list[str] = []
+        names = self._story_world.names
+
+        def polled(poll: Poll) -> None:
+            got = poll.records.get(self._partition, ())
+            read.extend(names[record.value] for record in got if record.value in names)
+
+        reader = self._workload.begin_reader(polled)
         self._story_world.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
+        return "" if step.records is None else reader_words(tuple(read), step.records)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 

@@ -115,7 +115,12 @@ class BumpEpoch(Step, frozen=True, kw_only=True):
 
 
 class Read(Step, frozen=True, kw_only=True):
-    """Let a fresh consumer read the log from its start as far as it can within a moment."""
+    """Let a fresh consumer read the log from its start as far as it can within a moment.
+
+    It must return these ``records`` in this order, and no others; None: whatever it returns.
+    """
+
+    records: tuple[Record, ...] | None = None
 
 
 class ReadAs(Step, frozen=True, kw_only=True):

@@ -39,6 +39,18 @@ def record_name(names: Mapping[int, str], value: int) -> str:
     return names.get(value, "(fresh)")
 
 
+def reader_words(read: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    """The names of the records that a reader got.
+
+    Raises:
+        StepError: they are others than ``expected``, or in another order.
+    """
+    words = " ".join(read) or "nothing"
+    if read != expected:
+        raise StepError(f"the reader finds {words}")
+    return words
+
+
 def leader_words(leader: int | None) -> str:
     """The controller's word about the leader."""
     return "nobody leads" if leader is None else f"{leader} leads"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from harness.stories import steps as s
 from harness.stories.patience import Patience
 from harness.stories.story_world import StoryWorld
-from harness.stories.trace import StepError
+from harness.stories.trace import StepError, reader_words
 from harness.stories.transactions import ScriptTransactions
 from harness.worlds.contract import World
 from workloads import Consumer, EventType, PollOutcome, SendOutcome
@@ -106,11 +106,8 @@ class TransactionSteps:
         self._story_world.let_pass(3 * self._patience.answer_ms)
         consumer.close()
         names = self._story_world.names
-        read = tuple(names[value] for value in probe.values if value in names)
-        self.read_last, words = read, " ".join(read) or "nothing"
-        if read != step.records:
-            raise StepError(f"the reader finds {words}")
-        return words
+        self.read_last = tuple(names[value] for value in probe.values if value in names)
+        return reader_words(self.read_last, step.records)
 
     def _moment(self, finished: Callable[[], bool]) -> None:
         self._story_world.until(finished, _MOMENTS * self._patience.answer_ms)

@@ -71,8 +71,8 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
         )
     if world == "processes" and settings.offsets_retention_minutes != Settings().offsets_retention_minutes:
         raise PlanError(
-            "offsets.retention.minutes would change nothing: on sockets the reference broker keeps every group; leave it"
-            ' out, or use the world "simulated"'
+            "offsets.retention.minutes would change nothing: over sockets the reference broker keeps all groups; leave"
+            ' it out, or use the world "simulated"'
         )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):

@@ -166,7 +166,10 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("kill all 0", 'unexpected "0" at the end of the step; the form is: kill BROKER...'),
         ("kill 0 foo", 'unexpected "foo" at the end of the step; expected a broker (0, 1, 2, '),
         ("kill 0 3", "broker 3 does not exist"),
-        ("read it", 'unexpected "it" at the end of the step; expected committed or uncommitted or nothing more; '),
+        (
+            "read it",
+            'unexpected "it" at the end of the step; expected committed or uncommitted, "finds" or nothing more; ',
+        ),
         ("read comitted finds x", 'did you mean "committed"?'),
         ("read committed finds", "the step ends where a record (base, x, y) is expected"),
         ("write nothing to 0", '"nothing" has another meaning here'),

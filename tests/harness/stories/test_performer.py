@@ -450,3 +450,19 @@ def test_a_change_of_leader_turns_dropped_fetches_round_and_the_step_says_so():
 def test_fetches_that_are_not_dropped_any_more_are_not_spoken_of():
     performed = cell("drop Fetch 0>1\nrelease\nmove leader to 1")
     assert [entry.note for entry in performed.trace.entries if "Fetch" in entry.note] == []
+
+
+@pytest.mark.parametrize(
+    ("finds", "play", "note"),
+    [
+        ("base a", Play.PLAYED, "base a"),
+        ("base", Play.FAILED, "the reader finds base a"),
+        ("a base", Play.FAILED, "the reader finds base a"),
+        ("nothing", Play.FAILED, "the reader finds base a"),
+    ],
+)
+def test_a_read_that_says_what_it_finds_must_get_just_that(finds, play, note):
+    performed = cell(f"write a to 0\nwait 1 s\nread finds {finds}")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text.startswith("read")]
+    assert (entry.play, entry.note) == (play, note)
+    assert bool(performed.disagreements) == (play is Play.FAILED)
