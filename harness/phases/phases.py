@@ -199,9 +199,19 @@ class Phases:
         fresh = self.workload.begin_recovery()
         left_us, slow = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
-        self._pass(SETTLE_MS)
-        self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
+        settle_ms = self._settle_ms(left_us // 1000)
+        self._pass(settle_ms)
+        self._until_served(lambda: not middle.lacking(), left_us - settle_ms * 1000)
         return fresh, slow
+
+    def _settle_ms(self, left_ms: int) -> int:
+        """The pause after fresh writes. Where nothing acknowledged them, a follower of the ISR may have none of them.
+
+        It fetches within its lag time, or it leaves the ISR; before that no reader sees them. For this there are
+        ``left_ms`` at most.
+        """
+        settings = self._spec.chosen()
+        return SETTLE_MS + (min(settings.replica_lag_time_max_ms, max(0, left_ms)) if settings.acks == 0 else 0)
 
     def _finish_pipeline(self) -> None:
         """Let what a pipeline has left be done, and a plain record be the last one of each of its outputs.

@@ -97,3 +97,19 @@ def test_garbage_is_looked_for_only_when_a_run_is_over():
         gc.callbacks.remove(note)
     assert gc.isenabled()
     assert len(looks) <= 2
+
+
+def test_fresh_writes_that_nothing_acknowledges_are_read_once_followers_that_wait_in_vain_fetch_again() -> None:
+    """A cut takes the answers to the last fetches, and is healed before the ISR shrinks."""
+    text = """
+    name = "silent"
+    families = ["partition"]
+    settings = { acks = 0, "min.insync.replicas" = 2 }
+    [worlds.simulated]
+    runs = 1
+    workload = { duration_ms = 8_000, writes_per_second = 30.0, partitions = 2 }
+    """
+    (spec,) = parse_plan(text, "silent.toml").runs()
+    run = run_in_memory(msgspec.structs.replace(spec, seed=136950947672330))
+    assert run.verdict.recovery.tried
+    assert (run.verdict.recovery.unwritten, run.judgement.stalled) == ({}, {})
