@@ -180,7 +180,7 @@ def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_th
 
 def test_groups_expire_in_virtual_time_and_on_kafka_only() -> None:
     refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "simulated")
-    with pytest.raises(PlanError, match=r"^offsets\.retention\.minutes would change nothing: on sockets"):
+    with pytest.raises(PlanError, match=r"^offsets\.retention\.minutes would change nothing: over sockets"):
         refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "processes")
 
 
