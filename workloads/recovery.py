@@ -25,7 +25,8 @@ RENEW_MS: Final = 3_000
 OPEN_MAX: Final = 10
 #: The key of these writes.
 KEY: Final = b"recovery"
-#: Writes of each log partition where no answer proves one (acks=0) and each may be lost on its way.
+#: Writes of each log partition where no answer proves one (acks=0) and each may be lost on its way. They are
+#: :data:`RENEW_MS` apart, so that one election does not take all.
 UNANSWERED_WRITES: Final = 3
 
 
@@ -116,7 +117,7 @@ class RecoveryWrites:
             return  # a late answer: another client has been asked meanwhile
         del self._asked[partition]
         if self._answers_left[partition]:
-            self._later(RETRY_MS, partial(self._write, partition))
+            self._later(RENEW_MS if self._unproved else RETRY_MS, partial(self._write, partition))
 
     def _later(self, after_ms: int, what: Callable[[], None]) -> None:
         self._clock.call_at(self._clock.now_us() + after_ms * 1000, what)

@@ -99,17 +99,24 @@ def test_garbage_is_looked_for_only_when_a_run_is_over():
     assert len(looks) <= 2
 
 
-def test_fresh_writes_that_nothing_acknowledges_are_read_once_followers_that_wait_in_vain_fetch_again() -> None:
-    """A cut takes the answers to the last fetches, and is healed before the ISR shrinks."""
-    text = """
+@pytest.mark.parametrize(
+    ("family", "copies", "seed"),
+    [
+        pytest.param("partition", 2, 136950947672330, id="followers that wait for an answer in vain fetch again late"),
+        pytest.param("kill", 1, 270584017427987, id="a leader that was killed leads again after the next election"),
+    ],
+)
+def test_a_log_that_takes_what_nothing_acknowledges_is_not_stalled(family: str, copies: int, seed: int) -> None:
+    text = f"""
     name = "silent"
-    families = ["partition"]
-    settings = { acks = 0, "min.insync.replicas" = 2 }
+    racks = ["a", "b", "c"]
+    families = ["{family}"]
+    settings = {{ acks = 0, "min.insync.replicas" = {copies} }}
     [worlds.simulated]
     runs = 1
-    workload = { duration_ms = 8_000, writes_per_second = 30.0, partitions = 2 }
+    workload = {{ duration_ms = 8_000, writes_per_second = 30.0, partitions = 2 }}
     """
     (spec,) = parse_plan(text, "silent.toml").runs()
-    run = run_in_memory(msgspec.structs.replace(spec, seed=136950947672330))
+    run = run_in_memory(msgspec.structs.replace(spec, seed=seed))
     assert run.verdict.recovery.tried
     assert (run.verdict.recovery.unwritten, run.judgement.stalled) == ({}, {})
