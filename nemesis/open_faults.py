@@ -36,7 +36,8 @@ class _OpenFault:
         self.fault, self.aim, self.receipt = fault, aim, receipt
         self.left: set[int | Link] = {*aim.nodes, *aim.links}
         receipt.touched, receipt.out_of_sync = touched(aim, view), out_of_sync(view)
-        self._before, self._watch = view, PartitionWatch(receipt.touched)
+        # A disk that fails takes other log partitions along, which its evidence names afterwards.
+        self._before, self._watch = view, PartitionWatch(touched(msgspec.structs.replace(aim, partition=""), view))
         self.look(view, receipt.begun_us)
 
     def look(self, view: ClusterView, time_us: int) -> None:
@@ -49,11 +50,15 @@ class _OpenFault:
         receipt.begin_evidence = evidence
         receipt.took_effect, receipt.reason = effect_shown(self.aim, evidence, self.fault.shows)
         receipt.degraded_to = degraded_to(evidence, self.fault)
+        failed = {name for seen in by_node(evidence).values() for name in seen.get("failed", ())}
+        others = tuple(name for name in self._before.partitions if name in failed - {*(receipt.touched or ())})
+        receipt.touched = (*(receipt.touched or ()), *others)
 
     def ended(self, view: ClusterView, time_us: int, evidence: Observed) -> None:
         """It was undone; ``view`` is of the moment before that."""
         receipt = self.receipt
-        receipt.moved, receipt.seen = moved(self._before, view), self._watch.seen
+        receipt.moved = moved(self._before, view)
+        receipt.seen = {name: looks for name, looks in self._watch.seen.items() if name in (receipt.touched or ())}
         receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, evidence
         if self.fault.ended_less(by_node(evidence)):
             receipt.degraded_to = self.fault.degraded_to

@@ -52,8 +52,8 @@ class Receipt(msgspec.Struct, kw_only=True):
         out_of_sync: by log partition, the replicas that were not in its ISR when it began; whole ones are left out, and
             receipts of older harnesses have none.
         touched: the log partitions with a replica on a broker that was hit, or at the end of a link that was; those of
-            the fault's own where it concerns one; all where only controllers or clients were hit. None in receipts of
-            older harnesses.
+            the fault's own where it concerns one, and all in a directory that failed; all where only controllers or
+            clients were hit. None in receipts of older harnesses.
         seen: by touched log partition, [time, leader, leader epoch, size of the ISR], of each state the first look that
             found it and the last, from the begin on; in receipts of an end.
         degraded_to: the kind of fault that it came to, where nothing was seen of what makes it more: a kill, for a

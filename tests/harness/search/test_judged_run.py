@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import check_one, judge
+from checkers import LostWrite, Outcome, check_one, judge
 from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan
@@ -120,3 +120,27 @@ def test_a_log_that_takes_what_nothing_acknowledges_is_not_stalled(family: str, 
     run = run_in_memory(msgspec.structs.replace(spec, seed=seed))
     assert run.verdict.recovery.tried
     assert (run.verdict.recovery.unwritten, run.judgement.stalled) == ({}, {})
+
+
+def test_a_directory_that_fails_touches_every_log_in_it_and_permits_the_loss_of_each() -> None:
+    """Three disks fail in turn before the first broker's session is over: each last copy is gone, of two logs."""
+    text = """
+    name = "directories"
+    racks = ["a", "b", "c"]
+    families = ["log-directory"]
+    [settings]
+    acks = "all"
+    "min.insync.replicas" = 2
+    "replica.lag.time.max.ms" = 30_000
+    "broker.session.timeout.ms" = 9_000
+    "broker.heartbeat.interval.ms" = 2_000
+    [worlds.simulated]
+    runs = 1
+    workload = { duration_ms = 8_000, writes_per_second = 30.0, partitions = 2 }
+    """
+    (spec,) = parse_plan(text, "directories.toml").runs()
+    run = run_in_memory(msgspec.structs.replace(spec, seed=264225634577670))
+    assert {receipt.touched for receipt in run.receipts} == {("ackproof-0", "ackproof-1")}
+    assert {tuple(receipt.seen) for receipt in run.receipts} == {("ackproof-0", "ackproof-1")}
+    assert {finding.key for finding in run.verdict.findings(LostWrite)} == {"ackproof-0", "ackproof-1"}
+    assert (run.judgement.outcome, run.judgement.broken) == (Outcome.PERMITTED_LOSS, {})
