@@ -25,8 +25,8 @@ OF_TRANSACTIONS: Final = tuple(bug for (bug, _), wrong in WRONG.items() if wrong
 
 
 def bugs_for(story: Story) -> Sequence[str]:
-    """The bugs that a trace of this story may show: those of its coordinator."""
-    return OF_GROUPS if story.grouped else OF_TRANSACTIONS if story.transactions else ()
+    """The bugs that a trace of this story may show: those of its coordinators."""
+    return (*(OF_GROUPS if story.grouped else ()), *(OF_TRANSACTIONS if story.transactions else ()))
 
 
 def shown_bugs(traces: Sequence[RecordedTrace]) -> Mapping[str, Sequence[str]]:

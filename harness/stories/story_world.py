@@ -117,8 +117,9 @@ class StoryWorld:
         return GroupWord() if self.coordinator is None else self._replicas.group(self.coordinator)
 
     def transaction(self, transactional_id: str) -> str | None:
-        """The word of the coordinator about a transactional id."""
-        return None if self.coordinator is None else self._replicas.transaction(self.coordinator, transactional_id)
+        """The word of its coordinator about a transactional id."""
+        coordinator = self.coordinator_of(TRANSACTIONS_LOG)
+        return None if coordinator is None else self._replicas.transaction(coordinator, transactional_id)
 
     def stable_end(self) -> int | None:
         """The last stable offset, as the leader tells it."""
