@@ -1,31 +1,39 @@
 """A counterexample as a behaviour of a published TLA+ model of Kafka's replication, which the checker TLC replays.
 
 The model is that of https://github.com/Vanlightly/kafka-tlaplus, read at commit 823615e8 (2025-01-24). It numbers
-brokers, leader epochs and offsets from 1. It has no planned moves:
-the written module adds that action, and nothing else. In one step of ours the model may have two actions (a request
-is sent, and received), or none; then the module says so in a comment, and leaves out nothing silently.
+brokers, leader epochs and offsets from 1. It has no planned moves: the written module adds that action, and nothing
+else. In one step of ours the model may have several actions (a request is sent, and received), or none; then the module
+says so in a comment, and leaves out nothing silently. After the actions of a step TLC compares the leader epochs and
+the logs of all brokers with ours, and stops where they differ.
 
 What the model does in another way: a process that ends keeps all of its log or loses all of it, and is fenced at
-once; no message is lost; a follower asks for one record at a time, and knows the last epoch of its log by its records.
+once, one that registers is unfenced at once; no message is lost; a follower asks for one record at a time, knows the
+last epoch of its log by its records, does not ask while it has all, and waits for an answer even where it follows
+another leader meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from harness.errors import PlanError
 from harness.explore.any_scope import AnyScope
-from harness.explore.brokers import BrokerCopy
-from harness.explore.events import AT
+from harness.explore.model_actions import (
+    LOSES_ALL,
+    MODELS,
+    PLANNED_MOVE,
+    ModelAction,
+    PublishedModel,
+    Replay,
+    ReplayedStep,
+)
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
-from harness.explore.searched import Action
-from harness.explore.space import Space
 from harness.explore.steps import ShownStep
-from harness.reference.core import messages
+from harness.reference.core.types import NONE
 
 #: Constants that TLC takes for names, and nothing else.
 _NAMES: Final = [
@@ -67,90 +75,6 @@ _INVARIANTS: Final = [
 ]
 
 
-class PublishedModel(NamedTuple):
-    """One of the two models: its directory and module, the names of its two ways to stop, and what a move keeps."""
-
-    directory: str
-    module: str
-    keeps_log: str
-    loses_log: str
-    kept_by_move: str
-    limits: tuple[str, ...] = ()
-
-
-#: Without and with eligible leader replicas.
-MODELS: Final[Mapping[bool, PublishedModel]] = {
-    False: PublishedModel(
-        "kafka_data_replication/kraft/v3.5",
-        "kafka_replication_v3_5",
-        "CleanShutdown",
-        "UncleanShutdown",
-        "md.isr",
-        ("AvoidLastReplicaStanding = TRUE",),
-    ),
-    True: PublishedModel(
-        "kafka_data_replication/kraft/kip-966",
-        "kafka_replication_kip_966",
-        "NoDataLossShutdown",
-        "DataLossShutdown",
-        "md.isr, md.elr",
-    ),
-}
-#: The action that neither model has.
-PLANNED_MOVE: Final = "PlannedMove"
-#: The actions of both models that are written, beside those by which a broker stops.
-ACTIONS: Final = frozenset(
-    [
-        "WriteRecordToLeader",
-        "SendFetchRequest",
-        "ReceiveFetchRequest",
-        "ReceiveFetchResponse",
-        "ReceiveMetadataUpdate",
-        "SendAlterPartitionRequest",
-        "ReceiveAlterPartitionRequest",
-        "ReceiveAlterPartitionResponse",
-        "FenceBroker",
-        "UnfenceBroker",
-        "BrokerStart",
-        "ReceiveBrokerRegRequest",
-        "ReceiveBrokerRegResponse",
-    ]
-)
-#: Reasons for which the model has no action, by the kind of our step.
-ABSENT: Final[Mapping[str, str]] = {
-    "unclean": "it elects in-sync replicas only",
-    "retry": "a follower asks again by itself",
-    "again": "no message is lost, so none is asked for again",
-    "repeat": "no message is lost, so no proposal is repeated",
-    "expire": "no fetch waits for records",
-    "checkpoint": "it has no checkpoints of high watermarks",
-    "clean": "it has no cleaners",
-    "clean-late": "it has no cleaners",
-    "write-again": "a client writes each record once",
-    "lose": "no message is lost",
-}
-
-
-class _Moment(NamedTuple):
-    """A step of the counterexample, and the brokers before it."""
-
-    action: Action
-    before: Sequence[BrokerCopy]
-
-
-class _Replayed(NamedTuple):
-    """An action of the model with what it must have done, or no action and the reason."""
-
-    action: str
-    done: str = ""
-    why: str = ""
-
-    @property
-    def name(self) -> str:
-        """The action's name."""
-        return self.action.partition("(")[0]
-
-
 def tla_files(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file: Path, made_by: str) -> dict[Path, str]:
     """The module ``file`` that replays a counterexample, and its configuration for TLC beside it.
 
@@ -159,10 +83,10 @@ def tla_files(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file:
     """
     check_model("--tla", scope, file)
     assert isinstance(scope, Scope)  # noqa: S101 - check_model has refused others
-    replay = list(_Replay(scope, result).actions())
+    replay = list(Replay(scope, result).steps())
     model = MODELS[scope.chosen.eligible_leader_replicas]
     return {
-        file: "\n".join(_module(model, file.stem, replay, steps, made_by)) + "\n",
+        file: "\n".join(_module(scope, file.stem, replay, steps, made_by)) + "\n",
         file.with_suffix(".cfg"): "\n".join(_configuration(scope, model, replay)) + "\n",
     }
 
@@ -183,124 +107,15 @@ def check_model(option: str, scope: AnyScope, file: Path) -> None:
         raise PlanError(f"{option}: the published models have no compacted logs; leave it out in scope {scope.name}")
 
 
-class _Replay:
-    """The actions of the model that do what the counterexample does, with the number of our step for each."""
-
-    def __init__(self, scope: Scope, result: Result) -> None:
-        self._space = Space(scope)
-        self._moments = list(self._walk(result))
-        self._proposed: set[int] = set()
-        first = self._space.begin()
-        self._first_epoch = self._space.nodes.controller_states[first[0]].state.partition_epoch
-
-    def _walk(self, result: Result) -> Iterator[_Moment]:
-        state = self._space.begin()
-        count = self._space.scope.constants.brokers
-        for taken in result.trace:
-            yield _Moment(taken.action, [self._space.nodes.copies[digest] for digest in state[1 : 1 + count]])
-            state = next(same.state for same in self._space.follow(state) if same[:2] == taken[:2])
-
-    def actions(self) -> Iterator[tuple[int, _Replayed]]:
-        """In their order: a request is sent as late as its follower is as it was when it sent that."""
-        placed: dict[int, list[tuple[int, _Replayed]]] = {}
-        for index, moment in enumerate(self._moments):
-            for each in self._of(moment):
-                sent = self._sent(index) if each.name == "SendFetchRequest" else index
-                placed.setdefault(sent, []).append((index + 1, each))
-        for index in sorted(placed):
-            yield from placed[index]
-
-    def _sent(self, index: int) -> int:
-        """The last step up to ``index`` before which the follower was as its request says."""
-        action = self._moments[index].action
-        message = self._space.nodes.messages[action.number]
-        assert isinstance(message, messages.Fetch)  # noqa: S101 - what this action is made of
-        wanted = message.partitions[0]
-        alike = (
-            number
-            for number in range(index, -1, -1)
-            for copy in self._moments[number].before[action.peer : action.peer + 1]
-            if (copy.leader_epoch, len(copy.log)) == (wanted.current_leader_epoch, wanted.fetch_offset)
-        )
-        return next(alike, index)
-
-    def _of(self, moment: _Moment) -> Iterator[_Replayed]:
-        action, kind = moment.action, moment.action.kind
-        broker = action.broker + 1
-        if kind in ABSENT:
-            yield _Replayed("", why=f"no action of the model: {ABSENT[kind]}")
-        elif action.wire is not None:
-            yield from self._message(moment)
-        elif kind == "write":
-            yield _Replayed(f"WriteRecordToLeader({broker})", f'"{record_name(action.number)}" \\in inv_sent\'')
-        elif kind == "crash":
-            yield self._stop(moment)
-        elif kind == "fence" and not moment.before[action.broker].alive:
-            yield _Replayed("", why="no action of the model: it fenced this broker as that stopped")
-        elif kind == "silent":
-            self._proposed.add(action.broker)
-            yield _Replayed(f"SendAlterPartitionRequest({broker})")
-        else:
-            yield from (_Replayed(f"{name}({broker})") for name in _SIMPLE[kind])
-
-    def _stop(self, moment: _Moment) -> _Replayed:
-        model = MODELS[self._space.scope.chosen.eligible_leader_replicas]
-        action, had = moment.action, len(moment.before[moment.action.broker].log)
-        keeps = action.number == had
-        why = "" if keeps or not action.number else "the model loses all of the log"
-        return _Replayed(f"{model.keeps_log if keeps else model.loses_log}({action.broker + 1})", why=why)
-
-    def _message(self, moment: _Moment) -> Iterator[_Replayed]:
-        action = moment.action
-        assert action.wire is not None  # noqa: S101 - it was asked before
-        target, source = action.broker + 1, action.peer + 1
-        kind = action.wire.kind
-        if kind == "metadata":
-            yield self._metadata(moment)
-        elif kind == "request":
-            yield _Replayed(f"SendFetchRequest({source})", f"Sent({target})")
-            yield _Replayed(f"ReceiveFetchRequest({target})", f"Taken({source})")
-        elif kind == "response":
-            yield _Replayed(f"ReceiveFetchResponse({target})", f"Taken({source})")
-        elif kind == "proposal":
-            if action.peer not in self._proposed:
-                yield _Replayed(f"SendAlterPartitionRequest({source})")
-            self._proposed.discard(action.peer)
-            yield _Replayed(f"ReceiveAlterPartitionRequest({source})")
-        else:
-            yield _Replayed(f"ReceiveAlterPartitionResponse({target})")
-
-    def _metadata(self, moment: _Moment) -> _Replayed:
-        """The broker learns all up to a record of the controller's log, and acts on that alone."""
-        action, before = moment.action, moment.before[moment.action.broker]
-        message = self._space.nodes.messages[action.number]
-        assert isinstance(message, messages.MetadataUpdate)  # noqa: S101 - what travels on a wire of metadata
-        if action.kind == "skip":
-            return _Replayed("", why="the broker learns it together with the next, and acts on that alone")
-        state = message.image.topics[AT.topic].partitions[AT.partition]
-        if not before.leading and state.leader_epoch <= before.leader_epoch:
-            return _Replayed("", why="no action of the model: a follower has nothing to do for it")
-        broker, records = action.broker + 1, state.partition_epoch - self._first_epoch + 1
-        return _Replayed(f"ReceiveMetadataUpdate({broker})", f"Len(broker_metadata_log'[{broker}]) = {records}")
-
-
-_SIMPLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "move": (PLANNED_MOVE,),
-    "fence": ("FenceBroker",),
-    "unfence": ("UnfenceBroker",),
-    "start": ("BrokerStart", "ReceiveBrokerRegRequest", "ReceiveBrokerRegResponse"),
-}
-
-
 def _module(
-    model: PublishedModel, name: str, replay: Sequence[tuple[int, _Replayed]], steps: Sequence[ShownStep], made_by: str
+    scope: Scope, name: str, replay: Sequence[ReplayedStep], steps: Sequence[ShownStep], made_by: str
 ) -> Iterator[str]:
+    model = MODELS[scope.chosen.eligible_leader_replicas]
     yield f"---- MODULE {name} ----"
     yield from (rf"\* {line}" for line in _heading(model, name, made_by))
     yield f"EXTENDS {model.module}"
-    yield from ("", "VARIABLE step", "", r"Sent(to) == \E m \in messages' \ messages : m.dest = to")
-    yield r"Taken(from) == \E m \in messages \ messages' : m.source = from"
-    if any(each.name == PLANNED_MOVE for _, each in replay):
+    yield from ("", "VARIABLE step", "", *_PREDICATES)
+    if PLANNED_MOVE in _names(replay):
         yield from ("", *_planned_move(model))
     yield from (
         "",
@@ -310,17 +125,67 @@ def _module(
         r"    /\ step' = step + 1",
         r"    /\ \/ FALSE",
     )
-    action, shown = 0, 0
-    for number, each in replay:
-        if number != shown:
-            yield rf"       \* {number:2}  {steps[number - 1].text}"
-            shown = number
-        if each.why:
-            yield rf"       \*       {each.why}"
-        if each.action:
-            yield rf"       \/ step = {action} /\ {each.action}" + (rf" /\ {each.done}" if each.done else "")
-            action += 1
+    outsiders = range(scope.constants.in_sync + 1, scope.constants.brokers + 1)
+    if outsiders:
+        yield r"       \*  0  the model begins with brokers fenced that are not in the ISR"
+    yield from (rf"       \/ step = {number} /\ UnfenceBroker({broker})" for number, broker in enumerate(outsiders))
+    yield from _actions(replay, steps, len(outsiders))
     yield "===="
+
+
+def _actions(replay: Sequence[ReplayedStep], steps: Sequence[ShownStep], count: int) -> Iterator[str]:
+    """Each step as a comment, its actions, and the state that they lead to, which TLC compares."""
+    alike = True
+    for number, (replayed, shown) in enumerate(zip(replay, steps, strict=True), 1):
+        yield rf"       \* {number:2}  {shown.text}"
+        alike = alike and all(each.why != LOSES_ALL for each in replayed.actions)
+        taken = [each for each in replayed.actions if each.action]
+        for each in replayed.actions:
+            if each.why:
+                yield rf"       \*       {each.why}"
+            if each.action:
+                compared = _shows(replayed) if alike and each is taken[-1] else ""
+                yield rf"       \/ step = {count} /\ {_text(each, compared)}"
+                count += 1
+        yield rf"       \*       now {_state(replayed, shown)}"
+
+
+def _text(each: ModelAction, compared: str) -> str:
+    taken = r" /\ ".join(part for part in (each.action, each.done) if part)
+    if each.rest:
+        taken = rf"(({taken}) \/ ({each.rest} /\ UNCHANGED vars))"
+    return taken + (rf" /\ {compared}" if compared else "")
+
+
+def _shows(replayed: ReplayedStep) -> str:
+    """The comparison by TLC: leader epochs of living brokers, which the model counts from 1, and logs."""
+    epochs = ", ".join(str(copy.leader_epoch + 1 if copy.alive else 0) for copy in replayed.copies)
+    logs = (", ".join(f'"{record_name(kept[1])}"' for kept in copy.log if kept) for copy in replayed.copies)
+    return f"Shows(<<{epochs}>>, <<{', '.join(f'<<{log}>>' for log in logs)}>>)"
+
+
+def _state(replayed: ReplayedStep, shown: ShownStep) -> str:
+    decided = replayed.decided
+    leader = "none" if decided.leader == NONE else str(decided.leader)
+    isr = " ".join(map(str, sorted(decided.isr)))
+    return f"(leader {leader}, epoch {decided.leader_epoch}, ISR {isr}) {'; '.join(shown.brokers)}"
+
+
+def _names(replay: Sequence[ReplayedStep]) -> list[str]:
+    return [each.name for step in replay for each in step.actions]
+
+
+#: The effects that an action must have: a message is sent to a broker, a request or an answer is taken, an ISR is
+#: proposed; and the state that is compared with ours.
+_PREDICATES: Final = (
+    r"Sent(to) == \E m \in messages' \ messages : m.dest = to",
+    r"Taken(from) == \E m \in messages \ messages' : m.source = from",
+    r"UnderWay(kind, from, to) == \E m \in messages : m.type = kind /\ m.source = from /\ m.dest = to",
+    r"Proposed(isr) == \E m \in messages' \ messages : m.isr = isr",
+    r"Shows(epochs, logs) == \A b \in Brokers :",
+    r"    /\ epochs[b] \in {0, partition_metadata'[b].leader_epoch}",
+    r"    /\ LET log == partition_data'[b].log IN [offset \in DOMAIN log |-> log[offset].value] = logs[b]",
+)
 
 
 def _heading(model: PublishedModel, name: str, made_by: str) -> Iterator[str]:
@@ -328,7 +193,9 @@ def _heading(model: PublishedModel, name: str, made_by: str) -> Iterator[str]:
     yield f"Replay: put this file and {name}.cfg beside the files of {model.directory}"
     yield "of github.com/Vanlightly/kafka-tlaplus (commit 823615e8) and the modules FiniteSetsExt, SequencesExt,"
     yield f"Functions and Folds of TLA+'s community, and run: java -cp tla2tools.jar tlc2.TLC {name}"
-    yield "TLC ends with a violated invariant. Broker n is n + 1 here. A comment has our step, its actions are below."
+    yield "TLC ends with a violated invariant; where it says deadlock, the model has not done what ours does."
+    yield "Broker n is n + 1 here, and so are epochs and offsets. A comment has our step, its actions are below, then"
+    yield "the state in our numbers (decided by the controller; brokers with their logs, a bar at the high watermark)."
 
 
 def _planned_move(model: PublishedModel) -> Iterator[str]:
@@ -342,8 +209,8 @@ def _planned_move(model: PublishedModel) -> Iterator[str]:
     yield r"    /\ UNCHANGED << con_broker_vars, broker_vars, part_vars, NetworkVars, inv_vars, aux_vars >>"
 
 
-def _configuration(scope: Scope, model: PublishedModel, replay: Sequence[tuple[int, _Replayed]]) -> Iterator[str]:
-    chosen, names = scope.constants, [each.name for _, each in replay]
+def _configuration(scope: Scope, model: PublishedModel, replay: Sequence[ReplayedStep]) -> Iterator[str]:
+    chosen, names = scope.constants, _names(replay)
     yield "CONSTANTS"
     constants = {
         "BrokerCount": chosen.brokers,
