@@ -40,7 +40,7 @@ from workloads import Event, Settings, WorkloadPlan
 from workloads.history import HistoryInMemory
 
 #: One log partition, with the replicas of every script in the same order everywhere.
-ASSIGNMENT: Final = ((0, 1, 2),)
+ASSIGNMENT: Final = ((0, 1, 2), (1, 2, 0))
 WORKLOAD: Final = WorkloadPlan(
     topic="story", partitions=1, producers=1, consumers=1, drain_limit_ms=60_000, recovery_limit_ms=30_000
 )
@@ -101,7 +101,7 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 
 def with_rests(story: Story) -> Story:
     """The story with time limits that rests between its steps do not exceed."""
-    long = LONG_TRANSACTIONS if story.transactions else LONG_SESSIONS if story.grouped else {}
+    long = {**(LONG_TRANSACTIONS if story.transactions else {}), **(LONG_SESSIONS if story.grouped else {})}
     settings = {**TIMES, **long, **story.settings, **SLOW.get(story.number, {})}
     return msgspec.structs.replace(story, settings=settings)
 
@@ -117,10 +117,10 @@ def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> Run
         cell=column,
         family=story.number,
         settings=settings.to_mapping(),
-        workload=msgspec.structs.replace(WORKLOAD, name=story.workload),
+        workload=msgspec.structs.replace(WORKLOAD, name=story.workload, partitions=story.log_partitions),
         faults=FaultPlan(),
         seed=0,
-        assignment=ASSIGNMENT,
+        assignment=ASSIGNMENT[: story.log_partitions],
         story=story.number,
     )
 

@@ -79,7 +79,7 @@ def perform_cell(
         family=story.number,
         story=story.number,
         settings=settings.to_mapping(),
-        workload=msgspec.structs.replace(WORKLOAD, name=story.workload),
+        workload=msgspec.structs.replace(WORKLOAD, name=story.workload, partitions=story.log_partitions),
         faults=FaultPlan(),
         seed=0,
         brokers=settings.replication_factor,

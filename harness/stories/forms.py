@@ -73,6 +73,12 @@ STEPS: Final = (
         "Send one record in it to the leader, and wait 300 ms for the answer",
     ),
     Form(
+        s.WriteInTransaction,
+        "write NEW:record in TRANSACTION:transaction elsewhere",
+        "The same to a second log partition: of its replicas 1 leads first. Other steps and states know nothing of it",
+        {"elsewhere": True},
+    ),
+    Form(
         s.SendInTransaction, "send NEW:record in TRANSACTION:transaction [over RECORD:over]", "The same without waiting"
     ),
     Form(

@@ -87,7 +87,7 @@ class _Performer:
         self._target = world.target
         self._patience = Patience.of(spec)
         self._workload = workload
-        (self._partition,) = workload.partitions
+        self._partition, *_ = workload.partitions
         records: dict[str, ScriptedRecord] = {}
         self._writes = Writes(
             world.direct,
@@ -100,9 +100,10 @@ class _Performer:
         )
         self._transactions = ScriptTransactions(
             world.clients,
-            self._partition,
+            workload.partitions,
             records,
             planned=story.transactions,
+            elsewhere=story.elsewhere,
             keyed=story.compacted,
             clock=world.clock,
             # Where transactions of a script with a group have no record, they are no part of its history.

@@ -35,6 +35,8 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:
             yield f"needs {name}={value}; write it in the plan"
+    if len(spec.workload.log_partitions) != story.log_partitions:
+        yield "writes to two log partitions, which a script in a plan cannot; leave it to ackproof stories and conform"
     if spec.chosen().cleanup_policy != "delete" and not story.compacted:
         yield "expects every record to stay; leave cleanup.policy out"
     if FailDirectory in story.faults() and spec.log_dirs < 2:

@@ -151,11 +151,15 @@ class BeginTransaction(Step, frozen=True, kw_only=True):
 
 
 class WriteInTransaction(Step, frozen=True, kw_only=True):
-    """Send one record in a transaction to the leader, and wait a moment for its answer; ``over``: as elsewhere."""
+    """Send one record in a transaction to the leader, and wait a moment for its answer; ``over``: as in other writes.
+
+    One that is ``elsewhere`` goes to a second log partition, of which nothing else is said.
+    """
 
     record: Record
     transaction: str
     over: Record | None = None
+    elsewhere: bool = False
 
 
 class SendInTransaction(WriteInTransaction, frozen=True, kw_only=True):

@@ -173,6 +173,17 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return {name: tuple(step.record for step in writes if step.transaction == name) for name in begun}
 
     @property
+    def elsewhere(self) -> frozenset[str]:
+        """The records that transactions write to a second log partition."""
+        writes = (step for step in self.steps if isinstance(step, WriteInTransaction))
+        return frozenset(step.record for step in writes if step.elsewhere)
+
+    @property
+    def log_partitions(self) -> int:
+        """The number of log partitions that it writes to."""
+        return 2 if self.elsewhere else 1
+
+    @property
     def grouped(self) -> bool:
         """True if a consumer group has a part in it."""
         return self.first(*g.OF_GROUPS) is not None

@@ -6,7 +6,7 @@ aborted; any other one when nothing can be answered any more (:meth:`ScriptTrans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
@@ -124,8 +124,9 @@ class ScriptedTransaction:
 class TransactionalRecord(ScriptedRecord):
     """A record of a transaction: it counts with that."""
 
-    def __init__(self, value: int, key: bytes, transaction: ScriptedTransaction) -> None:
+    def __init__(self, value: int, key: bytes, transaction: ScriptedTransaction, partition: str) -> None:
         super().__init__(value, key)
+        self.partition = partition
         self._transaction = transaction
 
     @override
@@ -143,17 +144,19 @@ class ScriptTransactions:
     def __init__(
         self,
         clients: Clients,
-        partition: str,
+        partitions: Sequence[str],
         records: dict[str, ScriptedRecord],
         *,
         planned: Mapping[str, tuple[str, ...]],
+        elsewhere: frozenset[str],
         keyed: bool,
         clock: Clock,
         recorder: Recorder,
         new_process: Callable[[], int],
     ) -> None:
         self._clients = clients
-        self._partition = partition
+        self._partitions = partitions
+        self._elsewhere = elsewhere
         self._records = records
         self._planned = planned
         self._keyed = keyed
@@ -233,14 +236,14 @@ class ScriptTransactions:
         """Send a record in an open transaction."""
         transaction = self.transaction(step.transaction)
         key = key_in(self._records, step.over or step.record)
-        record = TransactionalRecord(transaction.values[step.record], key, transaction)
+        record = TransactionalRecord(transaction.values[step.record], key, transaction, self._log_of(step.record))
         record.unanswered = 1
         transaction.records.append(record)
         self._records[step.record] = record
         if transaction.superseded_us is not None:
             transaction.late.append(record.value)
-        payload = encode(self._partition, key, record.value)
-        transaction.instance.client.send(self._partition, key, payload, record.take)
+        payload = encode(record.partition, key, record.value)
+        transaction.instance.client.send(record.partition, key, payload, record.take)
         return record
 
     def ask(self, step: s.EndTransaction) -> ScriptedTransaction:
@@ -283,7 +286,7 @@ class ScriptTransactions:
 
     def _record(self, transaction: ScriptedTransaction, kind: EventType) -> None:
         begins = kind is EventType.INVOKE
-        planned = [Sent(self._partition, value) for value in transaction.values.values()]
+        planned = [Sent(self._log_of(name), value) for name, value in transaction.values.items()]
         self._recorder.record(
             Event(
                 time_us=self._clock.now_us(),
@@ -299,9 +302,12 @@ class ScriptTransactions:
             )
         )
 
+    def _log_of(self, name: str) -> str:
+        return self._partitions[-1 if name in self._elsewhere else 0]
+
     def _sent(self, record: TransactionalRecord) -> Sent:
         offset = None if record.outcome is None else record.outcome.offset
-        return Sent(self._partition, record.value, offset, record_key_of(record.key) if self._keyed else None)
+        return Sent(record.partition, record.value, offset, record_key_of(record.key) if self._keyed else None)
 
 
 def _facts(transaction: ScriptedTransaction) -> TransactionEnd:

@@ -30,6 +30,7 @@ ON_KAFKA: Final = Kafka(host=Namespaces())
         ("T04", "v2", ON_KAFKA, "transactions", 'says "hold EndTxn clients>1", but between clients and Kafka'),
         ("T07", "v2", ON_KAFKA, "transactions", 'says "release last 1>0", which is for virtual time only'),
         ("T30", "o2", Simulated(), "groups", ""),
+        ("T34", "v2", Simulated(), "transactions", "writes to two log partitions, which a script in a plan cannot"),
         ("S83", "all/2", Simulated(), "keyed", ""),
         ("S80", "all/2", ON_KAFKA, "keyed", ""),
         ("S83", "all/2", Processes(), "keyed", "needs a compacted topic, which the reference broker has in virtual"),
