@@ -153,7 +153,7 @@ class BeginTransaction(Step, frozen=True, kw_only=True):
 class WriteInTransaction(Step, frozen=True, kw_only=True):
     """Send one record in a transaction to the leader, and wait a moment for its answer; ``over``: as in other writes.
 
-    One that is ``elsewhere`` goes to a second log partition, of which nothing else is said.
+    One that is ``elsewhere`` goes to a second log partition. Nothing else is said of that.
     """
 
     record: Record

@@ -117,7 +117,7 @@ class StoryWorld:
         return GroupWord() if self.coordinator is None else self._replicas.group(self.coordinator)
 
     def transaction(self, transactional_id: str) -> str | None:
-        """The word of its coordinator about a transactional id."""
+        """The word of the coordinator of transactions about a transactional id."""
         coordinator = self.coordinator_of(TRANSACTIONS_LOG)
         return None if coordinator is None else self._replicas.transaction(coordinator, transactional_id)
 

@@ -14,7 +14,7 @@ from harness.reference.core.messages import (
     RecordBatch,
     content_of_record,
 )
-from harness.reference.core.types import NONE
+from harness.reference.core.types import NONE, ErrorCode
 from harness.worlds.contract import DirectWrite
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.loop import Loop
@@ -23,6 +23,8 @@ from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, ERROR_N
 from nemesis.cluster import CLIENTS
 from workloads import EventType, SendOutcome
 
+#: An old epoch says nothing of earlier attempts, as clients see it.
+_REFUSALS: Final = REFUSALS - {ErrorCode.INVALID_PRODUCER_EPOCH}
 #: The first node of direct clients, far above those of a run's producers and consumers.
 FIRST_NODE: Final = CLIENTS + 1_000_000
 
@@ -84,7 +86,7 @@ class _OneRequest:
             offset = message.base_offset if isinstance(message, ProduceResponse) else None
             self._end(SendOutcome(EventType.OK, offset, node=source))
         else:
-            kind = EventType.FAIL if message.error in REFUSALS else EventType.INFO
+            kind = EventType.FAIL if message.error in _REFUSALS else EventType.INFO
             self._end(SendOutcome(kind, error=ERROR_NAMES.get(message.error, "UnknownError"), node=source))
 
     def _end(self, outcome: SendOutcome) -> None:
