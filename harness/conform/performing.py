@@ -143,10 +143,11 @@ def world_of(story: Story, name: str, release: str = "") -> AnyWorld:
     """The world in which this story is performed; errors as :func:`world_named`.
 
     Transactions on Kafka are those of its Java client: ends of librdkafka's raise no producer epoch (KIP-890), whatever
-    transaction version the cluster has.
+    transaction version the cluster has. Members of a group are librdkafka's, and so are transactions beside them.
     """
     world = world_named(name, release)
-    return msgspec.structs.replace(world, client="java") if story.transactions and isinstance(world, Kafka) else world
+    of_java = bool(story.transactions) and not story.grouped and isinstance(world, Kafka)
+    return msgspec.structs.replace(world, client="java") if of_java else world
 
 
 def performed_elsewhere(story: Story, column: str, world: str, release: str = "") -> RecordedTrace:

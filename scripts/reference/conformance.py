@@ -42,7 +42,9 @@ G12 comes out otherwise: nothing is processed again. Kafka's coordinator of grou
 replicas than min ISR, too, and refuses it after `offsets.commit.timeout.ms` (its source of October 2024, read), so it
 counts when that broker is back. The core's refuses it at once. Other stories of groups do by
 [finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker coordinates in turn, and
-tells older offsets at first ("group went back").
+tells older offsets at first ("group went back"). G13 has no trace: with librdkafka's producer, whose transactions are
+of version 1, it came out as written; with the Java client's, of version 2, the next coordinator did not count b, and
+answered no question for stable offsets (two of two performances, 2026-11-27). Why is not known.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;

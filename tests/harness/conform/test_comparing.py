@@ -10,12 +10,21 @@ import pytest
 
 from harness.conform import RecordedTrace, Word, hold, read_trace, traces_in, write_trace
 from harness.conform.deviations import Deviation
-from harness.conform.performing import performed_by_core, spec_of
+from harness.conform.performing import performed_by_core, spec_of, world_of
 from harness.conform.recorded import recorded
 from harness.conform.shown import ShownReplica, ShownState
 from harness.errors import PlanError
-from harness.plan import Simulated
-from harness.stories import Story, StoryOutcome, UntilAtRest, asked, column_named, parse_story, perform_script
+from harness.plan import Kafka, Simulated
+from harness.stories import (
+    Story,
+    StoryOutcome,
+    UntilAtRest,
+    asked,
+    column_named,
+    known_stories,
+    parse_story,
+    perform_script,
+)
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from workloads import Event
@@ -235,6 +244,16 @@ def test_what_is_told_late_is_passed_and_what_is_never_told_is_not_compared(trac
     wrong = changed(whole, index + 1, told={fact: "Empty in epoch 1"})
     assert hold(wrong, story).steps[index].word is Word.UNEXPLAINED
     assert hold(changed(whole, index + 1, told={}), story).steps[index].word is Word.SAME
+
+
+@pytest.mark.parametrize(
+    ("number", "client"),
+    [("S01", "confluent-kafka"), ("T01", "java"), ("G01", "confluent-kafka"), ("G13", "confluent-kafka")],
+)
+def test_transactions_on_kafka_are_of_the_one_client_that_speaks_version_2(number: str, client: str) -> None:
+    world = world_of(known_stories()[number], "kafka", "4.0.0")
+    assert isinstance(world, Kafka)
+    assert (world.client, world.version) == (client, "4.0.0")
 
 
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:
