@@ -50,8 +50,14 @@ MODULES: Final = {
 _INTERPRETED: Final = {"msgspec.Struct", "AssertionError", "TypeError", "int", "tuple", "dict", "IntEnum", "StrEnum"}
 _KNOWN: Final = {"Protocol", "NamedTuple"}
 _MARK: Final = "@mypyc_attr(serializable=True, allow_interpreted_subclasses=True)"
-#: Only mypyc reads it: where a wheel is installed, there is no mypy.
-_MARK_IMPORT: Final = "    from mypy_extensions import mypyc_attr"
+#: Only mypyc reads the marks: where a wheel is installed there is no mypy, and the copy may be interpreted, too.
+_MARK_IMPORT: Final = (
+    "from typing import TYPE_CHECKING",
+    "if TYPE_CHECKING:",
+    "    from mypy_extensions import mypyc_attr",
+    "else:",
+    "    mypyc_attr = lambda **_: lambda marked: marked",
+)
 
 
 def main() -> None:
@@ -131,7 +137,7 @@ def _change(file: Path, name: str) -> None:
             lines.insert(begin, _MARK)
     # Imports come before all classes, so their lines are where they were.
     end = max(node.end_lineno or 0 for node in imports)
-    lines[end:end] = ["from typing import TYPE_CHECKING", "if TYPE_CHECKING:", _MARK_IMPORT]
+    lines[end:end] = _MARK_IMPORT
     lines[end:end] = [f"from {name}_interpreted import {node.name} as {node.name}" for node in moving]
     file.write_text("\n".join(lines), encoding="utf-8")
 

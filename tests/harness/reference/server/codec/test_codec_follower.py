@@ -145,7 +145,8 @@ def test_garbage_is_refused_and_never_anything_else():
 
 
 PROTOCOL_CLIENTS = {
-    f"harness/clients/{name}.py" for name in ("direct_connection", "direct", "listed_groups", "membership")
+    f"harness/clients/{name}.py"
+    for name in ("direct_connection", "direct", "listed_groups", "membership", "told_state")
 }
 
 
