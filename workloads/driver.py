@@ -95,8 +95,9 @@ class Workload:
             tombstone_ms=settings.delete_retention_ms,
             segment_ms=settings.segment_ms,
             dirty_ratio=settings.min_cleanable_dirty_ratio,
+            retention_ms=settings.retention_ms if settings.expires else None,
         )
-        self._cleaner = times if self.kind.keyed else None
+        self._cleaner = times if self.kind.keyed or settings.expires else None
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.kind.keyed)
         self.stable = StableOffsets(self._readers, settings) if transactional else None
         self.producers: Writing = self._made_producers(plan, settings)

@@ -56,7 +56,7 @@ class Drain:
     """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
 
     ``leader`` is the broker that leads the healthy ones, where they were moved to it for this drain. ``cleaner`` says
-    how long the cleaner of a compacted log keeps records.
+    how long a log keeps records that may go.
     ``seen_values`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the
     healthy log partitions whose end no leader named, or that brought nothing any more, with the reason. One that was
     still being read is not among them: the log is only too long for the limit.

@@ -68,6 +68,14 @@ class WorkloadKind(NamedTuple):
         return self.writing == "transactions" or self.reading == "pipeline"
 
     @property
+    def judged_by_age(self) -> bool:
+        """True if its records may go when they are older than retention.ms: what is younger is judged as ever.
+
+        A part of a transaction, and what a group has read, is not told from what was lost.
+        """
+        return not (self.keyed or self.grouped or self.transactional)
+
+    @property
     def read_under_each_leader(self) -> bool:
         """True if its final state is read under each leader in turn.
 

@@ -42,7 +42,7 @@ class Function(StrEnum):
     """The functions of operations.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
-    Of a compacted log its ``detail`` is a :class:`CleanerTimes`.
+    Of a log from which records go its ``detail`` is a :class:`CleanerTimes`.
     ``RETIRE``, ``RECOVERY``, ``INVARIANT`` and ``REFUSED`` have no invoke either; their ``detail`` is a
     :class:`Retirement`, a :class:`FreshWrites`, a :class:`BrokenInvariant`, a :class:`RefusedAttempts`. A new member
     goes to the end, because its place is its code in stored histories.
@@ -230,8 +230,8 @@ class StableOffset(msgspec.Struct, frozen=True, kw_only=True):
     open_ms: int
 
 
-class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The times for which a compacted log keeps records that its cleaner may remove later, as its topic was made.
+class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The times for which a log keeps records that may go later, as its topic was made.
 
     Attributes:
         record_ms: every record, from when it was written: `min.compaction.lag.ms`.
@@ -239,12 +239,15 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True):
         segment_ms: the age at which a segment is closed: `segment.ms`.
         dirty_ratio: the share of a log from which on it is cleaned: `min.cleanable.dirty.ratio`; None where it is not
             known, or brokers have settings of their own.
+        retention_ms: every record of a log that is not compacted, from when it was written: `retention.ms`; None where
+            records stay at any age.
     """
 
     record_ms: int
     tombstone_ms: int
     segment_ms: int | None = None
     dirty_ratio: float | None = None
+    retention_ms: int | None = None
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -102,6 +102,8 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 #: Kafka's default of retention.ms. No run lasts as long.
 RETENTION_MS = 7 * _DAY_MS
+#: The least of it in a run: below 3 s some final readers met logs that were empty before they had read anything.
+RETENTION_MS_LEAST = 5_000
 #: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
 IDEMPOTENCE = "enable.idempotence"
 #: KIP-250's name.
@@ -359,6 +361,11 @@ class Settings:
             raise SettingsError(
                 f"delivery.timeout.ms={self.delivery_timeout_ms} is less than linger.ms + request.timeout.ms={least_ms}"
                 ", and Kafka clients refuse that; raise it"
+            )
+        if self.expires and self.retention_ms < RETENTION_MS_LEAST:
+            raise SettingsError(
+                f"retention.ms={self.retention_ms} is less than {RETENTION_MS_LEAST}, so records would go before the "
+                "final readers come to them; raise it"
             )
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
             raise SettingsError(

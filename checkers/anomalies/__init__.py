@@ -16,6 +16,7 @@ from checkers.anomalies import (
     divergent_state,
     divergent_tables,
     duplicate,
+    expired_write,
     g1a,
     group_skip,
     group_went_back,
@@ -48,6 +49,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     for anomaly in (
         lost_write.ANOMALY,
         unseen.ANOMALY,
+        expired_write.ANOMALY,
         duplicate.ANOMALY,
         inconsistent_offsets.ANOMALY,
         phantom_read.ANOMALY,

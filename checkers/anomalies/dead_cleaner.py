@@ -29,6 +29,7 @@ from typing import Final
 import numpy as np
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.columns.expiry import CLOCKS_US
 from checkers.columns.ids import Numbers, rows_of, smallest_of, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -38,8 +39,6 @@ from workloads.history import NONE, OK
 
 #: Two rounds of a cleaner on a busy machine. Brokers of ours look for work each half second.
 ROUNDS_US: Final = 5_000_000
-#: Clocks of clients and brokers may differ from the history's by this much.
-CLOCKS_US: Final = 1_000_000
 #: Old records are at most twice the ratio; bytes are no records.
 TIMES: Final = 3
 

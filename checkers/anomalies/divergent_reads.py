@@ -8,7 +8,7 @@ Readers are compared with those of the same isolation level, below the ends that
 
 False alarms avoided: readers that did not reach the end; records whose content was damaged; records at or past a
 reader's end; values that are in the log twice, where one offset is enough; records with a key of a compacted log, which
-a cleaner may remove for one of them (``divergent-state``).
+a cleaner may remove for one of them (``divergent-state``); records that are older than retention.ms.
 
 Not found: a record that no final reader saw (``lost-write``), or that one read twice (``duplicate``).
 
@@ -67,6 +67,7 @@ def _odd(log: Log, final: FinalReads) -> _Odd:
     rows = rows[log.offset[rows] < ends[log.client[rows]]]
     if log.keys is not None:
         rows = rows[log.keys.of[log.value_id[rows]] == NONE]
+    rows = rows[~log.expired[log.value_id[rows]]]
     if not len(rows):
         return _Odd(rows, rows, final)
     value, last = log.value_id[rows], np.full(len(log.values), NONE, dtype=np.int64)

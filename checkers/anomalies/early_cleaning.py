@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.expiry import CLOCKS_US
 from checkers.columns.ids import Flags, rows_of, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -20,8 +21,6 @@ from checkers.columns.record_keys import RecordKeys
 from workloads import CleanerTimes
 from workloads.history import OK
 
-#: A cleaner goes by the clocks of clients and brokers, which may differ from the history's by this much.
-CLOCKS_US: Final = 1_000_000
 #: No history lasts longer; a setting may.
 _LONGEST_MS: Final = 10**15
 

@@ -17,11 +17,12 @@ acknowledged before the final reader began, or at an offset below that end. Such
 Where final readers of both isolation levels read to the end, each write must have been seen by those of either level:
 one that only readers of uncommitted records see (``other-read``) is lost to all others.
 
-In a compacted log only the last record of each key is due, and no tombstone (:mod:`checkers.columns.record_keys`).
+In a compacted log only the last record of each key is due, and no tombstone (:mod:`checkers.columns.record_keys`); in
+one with retention.ms, what is younger (:mod:`checkers.columns.expiry`).
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
-drain could not have seen, records that compaction may remove. Not found: a value whose offset is unknown, on a log that
-was not drained (see ``unseen``).
+drain could not have seen, records that compaction or their age may remove. Not found: a value whose offset is unknown,
+on a log that was not drained (see ``unseen``).
 
 Findings: key, value, index, max-read-index, writer, max-read. O(n).
 """

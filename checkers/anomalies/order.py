@@ -138,7 +138,7 @@ ORDER = tuple(
 def _skips(log: Log, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
-    if log.record_key is not None:
+    if log.removable.any():
         wide = wide.where(_over_what_stays(log, wide))
 
     def describe(number: int) -> OddStep:

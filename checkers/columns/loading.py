@@ -30,7 +30,6 @@ from workloads.history import (
     META_JOINED,
     META_SUBJECTS,
     NONE,
-    OK,
     Columns,
     HistoryError,
     Subjects,
@@ -305,13 +304,13 @@ def part_of(
     if transactions is not None and transactions.failed:
         columns["type"] = columns["type"].copy()
         columns["type"][[*transactions.failed]] = FAIL
-    cleaner_times = _cleaner_times(columns, codes[kept], details) if subjects.keys else {}
+    cleaner_times = _cleaner_times(columns, codes[kept], details) if subjects.ages or subjects.keys else {}
     return replace(part, groups=groups, transactions=transactions, cleaner_times=cleaner_times)
 
 
 def _cleaner_times(columns: Columns, codes: Numbers, details: Sequence[str]) -> dict[int, CleanerTimes]:
-    """The times that final readers' statements tell, by row."""
-    drains = np.flatnonzero((columns["function"] == _DRAIN) & (columns["type"] == OK) & (codes >= 0))
+    """The times that final readers' statements tell, by row: also of one that says that the end was not reached."""
+    drains = np.flatnonzero((columns["function"] == _DRAIN) & (codes >= 0))
     told = {row: decoded(details[codes[row]], CleanerTimes) for row in drains.tolist()}
     return {row: times for row, times in told.items() if times is not None}
 

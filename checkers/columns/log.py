@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
+from checkers.columns.expiry import expired
 from checkers.columns.group_rows import GroupRows, group_rows
 from checkers.columns.heads import Heads, heads_of
 from checkers.columns.ids import Flags
@@ -38,8 +37,13 @@ class Log(LogRows):
 
     @cached_property
     def removable(self) -> Flags:
-        """``bool[value]``: a cleaner may have removed it, so that its absence proves nothing."""
-        return np.zeros(len(self.values), dtype=bool) if self.keys is None else self.keys.removable
+        """``bool[value]``: a cleaner or its age may have removed it, so that its absence proves nothing."""
+        return self.expired if self.keys is None else self.keys.removable | self.expired
+
+    @cached_property
+    def expired(self) -> Flags:
+        """``bool[value]``: it was older than retention.ms when the log was looked at last, so that it may be gone."""
+        return expired(self)
 
     @cached_property
     def heads(self) -> Heads | None:

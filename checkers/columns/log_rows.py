@@ -75,7 +75,7 @@ class LogRows:
         isolation: of row, the code of its reader's isolation level (int8), -1 where it is not known; None where no
             history has transactions. Rows of the other level (:mod:`checkers.columns.isolation_levels`) are only in the
             lists below that say so.
-        cleaner_times: by row of a final reader's statement, how long the log keeps what its cleaner may remove.
+        cleaner_times: by row of a final reader's statement, how long the log keeps what may go.
     """
 
     partition: Numbers

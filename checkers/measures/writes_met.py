@@ -82,7 +82,7 @@ def fault_exercise(log: Log, phases: Sequence[RunMarks]) -> list[list[FaultExerc
 def _cleaned(log: Log, acknowledged: Numbers) -> Times:
     """The times at which records were acknowledged that a cleaner may remove, and that no final reader saw."""
     rows = acknowledged[:0]
-    if log.keys is not None:
+    if log.removable.any():
         gone = log.removable & ~log.marked(log.final_reads)
         drained = log.drained_end[log.partition[acknowledged]] != NONE
         rows = acknowledged[drained & gone[log.value_id[acknowledged]]]

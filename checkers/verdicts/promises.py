@@ -113,6 +113,8 @@ OF_COMMITTED_PIPELINES = ("doubled-effect", "unstable-offset")
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 #: Permitted always, and worth a look: no cleaner is bound to a time.
 WARNINGS = ("dead-cleaner",)
+#: Permitted always: retention asks no reader.
+BY_AGE = ("expired-write",)
 
 #: Findings about client libraries: no log promises anything about them.
 OF_CLIENTS = ("wedged-client",)
@@ -252,7 +254,9 @@ _KEPT = Reason("a cleaner keeps records for min.compaction.lag.ms, and tombstone
                "Kafka's design, KIP-534")  # fmt: skip
 _NO_TIME = Reason("min.cleanable.dirty.ratio says when a log is cleaned, and no cleaner is bound to a time",
                   "KIP-354, Kafka's documentation of topic settings")  # fmt: skip
+_EXPIRED = Reason("a segment goes once its youngest record is older than retention.ms, read or not", "rule 47")
 _CLOCK = Reason("a broker's clock was ahead, and its cleaner goes by it", "Kafka's design")
+_AHEAD = Reason("a broker's clock was ahead, and retention.ms goes by it", "rule 47")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
 _RESET = Reason("auto.offset.reset=latest: where the group has no offset, what is there already is passed over",
@@ -281,11 +285,12 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
     late = (_LATE_END,) if any(fault.facts.delivers_late for fault in faults) else ()
+    aged = (_AHEAD,) if settings.expires and any(fault.kind == ClockStep.kind for fault in faults) else ()
     clocks = (_CLOCK,) if any(fault.kind == ClockStep.kind for fault in faults) else ()
     forgetful = _went_back_reasons(faults)
     uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
-        *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
+        *(_claim(name, (*losses, *aged), _safe_reasons(settings, faults, copies)) for name in LOSS),
         _claim("torn-transaction", losses, (*_safe_reasons(settings, faults, copies), *late)),
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in STATE),
         *(_claim(name, (*losses, *clocks), (_KEPT, *_safe_reasons(settings, faults, copies))) for name in IN_TIME),
@@ -307,6 +312,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_NO_TIME,), ()) for name in WARNINGS),
+        *(_claim(name, (_EXPIRED,), ()) for name in BY_AGE),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
     )
     return Promise(claims)

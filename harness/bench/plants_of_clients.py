@@ -30,6 +30,8 @@ TOMBSTONES_KEPT: Final = CleanerTimes(record_ms=0, tombstone_ms=86_400_000)
 #: One that closes each segment at once, and lets no record be old.
 CLEANED_AT_ONCE: Final = CleanerTimes(record_ms=0, tombstone_ms=0, segment_ms=0, dirty_ratio=0.0)
 RECORDS_KEPT: Final = CleanerTimes(record_ms=3_600_000, tombstone_ms=0)
+#: A log that is not compacted, and keeps no record for longer than a second.
+EXPIRED: Final = CleanerTimes(record_ms=0, tombstone_ms=0, retention_ms=1_000)
 
 
 # --- transactions ---
@@ -262,6 +264,12 @@ def _dead_cleaner(history: HistoryBuilder) -> None:
     _final_read(history, READER, (A, 0), (B, 1), (C, 2), cleaner=CLEANED_AT_ONCE)
 
 
+def _expired(history: HistoryBuilder) -> None:
+    history.together((ONE, send_of(history, (A, 0))))
+    history.wait(3_000_000)
+    _final_read(history, READER, cleaner=EXPIRED)
+
+
 def _returned(history: HistoryBuilder) -> None:
     _keyed(history, False, True)
     _final_read(history, READER, (A, 0))
@@ -302,5 +310,6 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "lost-tombstone": Plant(_lost_tombstone, {"lost-tombstone": 1}),
     "cleaned-early": Plant(_cleaned_early, {"cleaned-early": 1}),
     "dead-cleaner": Plant(_dead_cleaner, {"dead-cleaner": 1}),
+    "expired-write": Plant(_expired, {"expired-write": 1}),
     "divergent-state": Plant(_different_states, {"divergent-state": 1}),
 }

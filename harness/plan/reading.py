@@ -39,7 +39,7 @@ from harness.plan.values import (
 )
 from harness.plan.world_keys import world_at
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, topics_of, unknown_name
+from workloads import WORKLOADS, Settings, WorkloadPlan, kind_of, shown, topics_of, unknown_name
 
 #: Findings that are accepted, beside a plan.
 ACCEPTED_FILE: Final = "accepted.toml"
@@ -122,6 +122,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     check_given(plan, plan_key)
     _refuse_impatience(plan, plan_key)
     _refuse_cleaning(plan, plan_key)
+    _refuse_ages(plan, plan_key)
     check_transactions(plan, plan_key)
     check_upgrade(plan, plan_key)
     check_groups(plan, plan_key)
@@ -145,6 +146,18 @@ def _refuse_cleaning(plan: Plan, plan_key: PlanKey) -> None:
             raise here.wrong(
                 f'the workload "{world.workload.name}" expects every record to stay, and cleanup.policy=compact '
                 'removes some: choose workload = { name = "keyed" }, or leave cleanup.policy out'
+            )
+
+
+def _refuse_ages(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse retention.ms where a record that was too old is not told from a lost one."""
+    if not any(Settings.from_mapping(choice.settings).expires for choice in plan.choices):
+        return
+    for world in plan.worlds:
+        if not kind_of(world.workload).judged_by_age:
+            raise (plan_key / "worlds" / world.world.name / "workload" / "name").wrong(
+                f'the workload "{world.workload.name}" expects records to stay at any age, and retention.ms drops old '
+                'ones: choose workload = { name = "steady" }, or leave retention.ms out'
             )
 
 

@@ -52,6 +52,7 @@ CHART_BYTES_MAX: Final = 80_000
 TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
     "unseen": "A write that was acknowledged was never read",
+    "expired-write": "A write that was acknowledged was too old before anyone read it",
     "broken-invariant": "The brokers reached a state that their rules exclude",
     "out-of-sync": "A replica never came back into the ISR",
     "duplicate": "A record is in the log more than once",
@@ -86,6 +87,7 @@ TITLES: Final = {
 #: The rule that a finding other than a loss breaks: what :mod:`checkers.verdicts.promises` asks where it is a broken
 #: promise.
 WHY: Final = {
+    "expired-write": "A log keeps records for retention.ms, and asks no reader (rule 47).",
     "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
     "(rule 21).",
     "aborted-read": "With isolation.level=read_committed readers skip aborted writes (KIP-98).",

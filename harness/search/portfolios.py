@@ -117,6 +117,8 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
         if settings.replication_factor > BROKERS:
             raise SettingsError(f"a hunt has {BROKERS} brokers; lower replication.factor to {BROKERS} or less")
+        if settings.expires and not kind_of(self.workload).judged_by_age:
+            raise SettingsError(f"the portfolio {self.name} expects records to stay at any age; leave retention.ms out")
         if self.fits(settings.cleanup_policy):
             return settings
         if settings.cleanup_policy == "delete":

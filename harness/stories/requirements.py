@@ -78,6 +78,10 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
                 "needs a compacted topic, which the reference broker has in virtual time only; leave "
                 "[worlds.processes] out"
             )
+        if Settings.from_mapping(story.settings).expires:
+            yield (
+                "needs retention.ms, which the reference broker has in virtual time only; leave [worlds.processes] out"
+            )
         if missing := story.first(*NOT_IN_PROCESSES):
             yield _said(missing, "which the reference broker has in virtual time only; leave [worlds.processes] out")
     if isinstance(world, Kafka):

@@ -67,7 +67,7 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
     if world == "processes" and settings.expires:
         raise PlanError(
             f"retention.ms={settings.retention_ms} drops records in virtual time and on Apache Kafka only; leave it "
-            "out, or leave out [worlds.processes]"
+            "out, or [worlds.processes]"
         )
     if world == "processes" and settings.offsets_retention_minutes != Settings().offsets_retention_minutes:
         raise PlanError(

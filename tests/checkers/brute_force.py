@@ -99,8 +99,26 @@ class Log:
 
     @cached_property
     def removable(self) -> set[tuple[str, int]]:
-        """The values that a cleaner may remove."""
-        return self.superseded | {name for name, send in keyed_sends(self.events).items() if send.tombstone}
+        """The values that a cleaner may remove, or their age."""
+        return (
+            self.expired | self.superseded | {name for name, send in keyed_sends(self.events).items() if send.tombstone}
+        )
+
+    @cached_property
+    def expired(self) -> set[tuple[str, int]]:
+        """The values that were written retention.ms, and a second for clocks, before their log was read last."""
+        old = set()
+        for key in self.order.keys() | {send.partition for event in self.events for send in sends_of(event)}:
+            drains = [e for e in self.events if e.function == Function.DRAIN and e.partitions == (key,) and e.detail]
+            kept = [msgspec.json.decode(drain.detail, type=CleanerTimes).retention_ms for drain in drains]
+            if not [ms for ms in kept if ms is not None]:
+                continue
+            polls = [e for e in self.done if key in {k for k, _ in sound(e)}]
+            last_us = max(event.time_us for event in (*drains, *polls))
+            limit_us = last_us + 1_000_000 - 1_000 * [ms for ms in kept if ms is not None][-1]
+            for event in self.events:
+                old |= {(key, s.value) for s in sends_of(event) if s.partition == key and event.time_us < limit_us}
+        return old
 
     @cached_property
     def superseded(self) -> set[tuple[str, int]]:
@@ -209,7 +227,7 @@ def divergent_state(events: list[Event]) -> Findings:
 
 
 def divergent_reads(events: list[Event]) -> Findings:
-    sends, findings = keyed_sends(events), []
+    sends, expired, findings = keyed_sends(events), Log(events).expired, []
     for key in sorted({key for drain in drains_of(events) for key in drain.partitions}):
         ends: dict[int, int] = defaultdict(int)
         for drain in drains_of(events):
@@ -223,7 +241,7 @@ def divergent_reads(events: list[Event]) -> Findings:
         for value, by_reader in places.items():
             last = max(offset for offsets in by_reader.values() for offset in offsets)
             others = {reader for reader, end in ends.items() if end > last} - by_reader.keys()
-            if others:
+            if others and (key, value) not in expired:
                 findings.append((key, value, tuple(sorted(by_reader)), tuple(sorted(others))))
     return sorted(findings)
 
@@ -304,7 +322,16 @@ def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:
 
 def unseen(events: list[Event]) -> Findings:
     log = Log(events)
-    missing = sorted(log.sent[OK] - log.read_ok - log.removable)
+    return _by_key(log.sent[OK] - log.read_ok - log.removable)
+
+
+def expired_write(events: list[Event]) -> Findings:
+    log = Log(events)
+    return _by_key((log.sent[OK] - log.read_ok) & log.expired)
+
+
+def _by_key(values: set[tuple[str, int]]) -> Findings:
+    missing = sorted(values)
     keys = sorted({key for key, _ in missing})
     return [(key, tuple(sorted(v for k, v in missing if k == key))) for key in keys]
 

@@ -150,6 +150,7 @@ def _told(event: Event, chosen: random.Random) -> Event:
             tombstone_ms=chosen.choice(KEPT_MS),
             segment_ms=chosen.choice((None, 0, 1_000)),
             dirty_ratio=chosen.choice((None, 0.0, 0.1, 0.2)),
+            retention_ms=chosen.choice((None, None, 0, 2_000, 5_000)),
         )
         detail = msgspec.json.encode(times).decode()
     return msgspec.structs.replace(event, time_us=event.index * 500_000, detail=detail)

@@ -27,6 +27,7 @@ ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = tuple(FUNCTION_CODE[name] for name in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE))
 _TRANSACTIONS = (FUNCTION_CODE[Function.TXN], FUNCTION_CODE[Function.STABLE])
+_DRAIN = FUNCTION_CODE[Function.DRAIN]
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 #: Columns that tell how long a process waited.
 _OF_POLLS = ("key", "index", "process", "type", "function", "invoke_us", "waited_us")
@@ -132,11 +133,13 @@ class Subjects(NamedTuple):
         groups: some operation is a consumer group's.
         transactions: some operation has the facts of a transaction, or of the end of one.
         keys: some record has a key of its own, over a compacted topic.
+        ages: some final reader says for how long records stay.
     """
 
     groups: bool = False
     transactions: bool = False
     keys: bool = False
+    ages: bool = False
 
     def __or__(self, other: Subjects) -> Subjects:
         return Subjects(*(mine or theirs for mine, theirs in zip(self, other, strict=True)))
@@ -150,6 +153,7 @@ def subjects(rows: Columns) -> Subjects:
         groups=bool(present[list(GROUPED)].any()),
         transactions=transactions and bool((np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)).any()),
         keys=bool((rows["record_key"] != NONE).any()),
+        ages=bool(present[_DRAIN]) and bool(((rows["function"] == _DRAIN) & (rows["detail"] != NONE)).any()),
     )
 
 

@@ -46,8 +46,10 @@ META_GROUPED: Final = b"ackproof.grouped"
 META_TRANSACTIONS: Final = b"ackproof.transactions"
 #: "true" where some send has a key of its own: the topic is compacted, and checkers need the columns of keys.
 META_KEYED: Final = b"ackproof.keyed"
+#: "true" where some final reader says for how long records stay.
+META_AGED: Final = b"ackproof.aged"
 #: The flags of :class:`workloads.history.clustering.Subjects`, in its order.
-META_SUBJECTS: Final = (META_GROUPED, META_TRANSACTIONS, META_KEYED)
+META_SUBJECTS: Final = (META_GROUPED, META_TRANSACTIONS, META_KEYED, META_AGED)
 #: Number of events in the history.
 META_EVENTS: Final = b"ackproof.events"
 

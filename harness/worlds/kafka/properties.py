@@ -78,6 +78,8 @@ _QUICK: Final[Mapping[str, object]] = {
 
 #: Brokers with a compacted topic have a cleaner that looks for work this often; Kafka's default is 15 s.
 _CLEANING: Final[Mapping[str, object]] = {"log.cleaner.backoff.ms": 500}
+#: Brokers whose records go by age look for old segments this often; Kafka's defaults are 5 min and 30 s.
+_EXPIRING: Final[Mapping[str, object]] = {"log.retention.check.interval.ms": 500, "log.initial.task.delay.ms": 500}
 
 
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,6 +189,7 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         **_group_sessions(settings.session_timeout_ms),
         **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
         **(_cleaning(groups) if groups.compacted else {}),
+        **(_EXPIRING if settings.expires else {}),
         "log.flush.interval.messages": NEVER,
         # flush.ms of a topic acts only as often as this looks.
         "log.flush.scheduler.interval.ms": settings.flush_ms,

@@ -42,6 +42,7 @@ def _gone(f: Finding) -> tuple[Any, ...]:
 
 COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callable[[Finding], tuple[Any, ...]]]] = {
     "unseen": (brute_force.unseen, lambda f: (f["key"], tuple(f["messages"]))),
+    "expired-write": (brute_force.expired_write, lambda f: (f["key"], tuple(f["messages"]))),
     "duplicate": (brute_force.duplicate, lambda f: (f["key"], f["value"], f["count"], tuple(f["offsets"]))),
     "inconsistent-offsets": (
         brute_force.inconsistent_offsets,

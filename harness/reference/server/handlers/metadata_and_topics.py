@@ -213,7 +213,7 @@ def kafka_name(field: str) -> str:
     return field.replace("_", ".")
 
 
-#: Records of this log stay at any age, and ``retention_ms`` is left out.
+#: Without ``retention_ms``: records of this log stay at any age.
 _TOPIC_FIELDS: Final = {
     kafka_name(field): field for field in TopicConfig.__struct_fields__ if kafka_name(field) != "retention.ms"
 }
