@@ -50,13 +50,12 @@ MODULES: Final = {
 _INTERPRETED: Final = {"msgspec.Struct", "AssertionError", "TypeError", "int", "tuple", "dict", "IntEnum", "StrEnum"}
 _KNOWN: Final = {"Protocol", "NamedTuple"}
 _MARK: Final = "@mypyc_attr(serializable=True, allow_interpreted_subclasses=True)"
-#: Only mypyc reads the marks: where a wheel is installed there is no mypy, and the copy may be interpreted, too.
+#: Only mypyc reads the marks, and compiled modules do without them: where a wheel is installed there is no mypy.
 _MARK_IMPORT: Final = (
-    "from typing import TYPE_CHECKING",
-    "if TYPE_CHECKING:",
+    "try:",
     "    from mypy_extensions import mypyc_attr",
-    "else:",
-    "    mypyc_attr = lambda **_: lambda marked: marked",
+    "except ImportError:",
+    "    pass",
 )
 
 

@@ -55,6 +55,7 @@ from workloads.operations import (
     TransactionEnd,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
+from workloads.planted_bugs import PlantedBug
 from workloads.quoting import in_toml, reason_of, shown, spelled, unknown_name
 from workloads.served_time import ServedTime
 from workloads.settings import (
@@ -65,7 +66,6 @@ from workloads.settings import (
     GroupProtocol,
     ImpossibleValueError,
     IsolationLevel,
-    PlantedBug,
     Settings,
     SettingsError,
     SettingValue,

@@ -12,6 +12,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from workloads.eras import NO_ERA, PRESETS
+from workloads.planted_bugs import PlantedBug
 from workloads.quoting import shown, unknown_name
 
 Scope = Literal["topic", "broker", "client", "consumer", "transactions", "compaction", "reference"]
@@ -24,64 +25,6 @@ OffsetReset = Literal["earliest", "latest"]
 CommitMode = Literal["after-processing", "before-processing", "auto"]
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
-PlantedBug = Literal[
-    "none",
-    "acknowledge-after-append",
-    "append-below-min-isr",
-    "refuse-after-append",
-    "shrink-before-acceptance",
-    "commit-largest-log-end",
-    "join-by-high-watermark",
-    "forget-epoch-start",
-    "compare-with-new-leader-only",
-    "truncate-to-high-watermark",
-    "fetch-from-any-epoch",
-    "ignore-broker-epoch",
-    "keep-fenced-in-isr",
-    "eligible-after-unclean-stop",
-    "remember-one-batch",
-    "forget-producers-on-election",
-    "flush-on-leader-only",
-    "skip-bad-batch",
-    "count-diverging-fetch",
-    "high-watermark-before-truncation",
-    "commit-offsets-after-append",
-    "accept-deposed-proposal",
-    "accept-refused-proposal",
-    "keep-follower-progress",
-    "join-anywhere",
-    "commit-with-two",
-    "truncate-one-too-many",
-    "checkpoint-log-end",
-    "keep-elr-after-unclean-election",
-    "forget-producer-ids",
-    "elect-last-leader-over-eligible",
-    "unclean-over-eligible",
-    "accept-fenced-member",
-    "keep-fenced-out",
-    "propose-again",
-    "retry-without-epoch",
-    "keep-torn-batch",
-    "stay-closed",
-    "remove-tombstone-early",
-    "clean-above-high-watermark",
-    "keep-first-value",
-    "ignore-compaction-lag",
-    "marker-of-any-epoch",
-    "forget-abort-on-follower",
-    "pass-hanging-transaction",
-    "answer-before-decision",
-    "markers-uncommitted",
-    "commit-of-any-member",
-    "assign-unrevoked",
-    "load-first-commits",
-    "load-no-members",
-    "count-pending-offsets",
-    "count-aborted-offsets",
-    "keep-pending-offsets",
-    "offsets-of-any-member",
-    "answer-unstable-offsets",
-]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
 IdempotenceWindow = Literal["partition", "connection"]

@@ -73,19 +73,20 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
         if why_not := next((lacks[need] for need in fault.needs if need in lacks), ""):
             yield _said(step, f"and {why_not}; {_advice(world, fault)}")
     if isinstance(world, Processes):
-        if story.compacted:
-            yield (
-                "needs a compacted topic, which the reference broker has in virtual time only; leave "
-                "[worlds.processes] out"
-            )
-        if Settings.from_mapping(story.settings).expires:
-            yield (
-                "needs retention.ms, which the reference broker has in virtual time only; leave [worlds.processes] out"
-            )
-        if missing := story.first(*NOT_IN_PROCESSES):
-            yield _said(missing, "which the reference broker has in virtual time only; leave [worlds.processes] out")
+        yield from _not_in_processes(story)
     if isinstance(world, Kafka):
         yield from _not_on_kafka(story, world)
+
+
+def _not_in_processes(story: Story) -> Iterator[str]:
+    """The reasons for which processes of the reference broker cannot do the story's steps."""
+    only = "which the reference broker has in virtual time only; leave [worlds.processes] out"
+    if story.compacted:
+        yield f"needs a compacted topic, {only}"
+    if Settings.from_mapping(story.settings).expires:
+        yield f"needs retention.ms, {only}"
+    if missing := story.first(*NOT_IN_PROCESSES):
+        yield _said(missing, only)
 
 
 def _not_on_kafka(story: Story, world: Kafka) -> Iterator[str]:

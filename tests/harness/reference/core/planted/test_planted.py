@@ -24,7 +24,8 @@ from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import InvariantBrokenError
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
-from workloads.settings import ACKS_ALL, PlantedBug, Settings
+from workloads.planted_bugs import PlantedBug
+from workloads.settings import ACKS_ALL, Settings
 
 BUGS = [bug for bug in get_args(PlantedBug) if bug != "none"]
 
