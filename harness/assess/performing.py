@@ -86,9 +86,12 @@ def families_of(number: str) -> tuple[str, ...]:
 def fits(number: str, settings: Chosen) -> bool:
     """True if a story is about a topic with these settings.
 
-    One of compaction needs a topic that is compacted, and one of groups the log of groups, and settings of members.
+    One of compaction needs a topic that is compacted, and one of groups the log of groups, and settings of members. One
+    of retention says nothing of other settings: that records go at an age is the topic's own wish.
     """
     story = stories()[number]
+    if Settings.from_mapping(story.settings).expires:
+        return False
     if story.grouped:
         return all(name in settings for name in OF_MEMBERS)
     return not story.compacted or "compact" in str(settings.get(_POLICY, ""))

@@ -92,6 +92,7 @@ _SIGNS: Final = {
     "hanging-transaction": Sign.HANGING,
     "group-went-back": Sign.WENT_BACK,
     "two-owners": Sign.OWNERS,
+    "expired-write": Sign.EXPIRED,
 }
 
 

@@ -59,6 +59,7 @@ class Sign(StrEnum):
     AGAIN = "processed again"
     WENT_BACK = "group went back"
     OWNERS = "two owners"
+    EXPIRED = "expired unread"
 
     @property
     def letter(self) -> str:
@@ -82,6 +83,7 @@ _LETTERS: Final = {
     Sign.AGAIN: "P",
     Sign.WENT_BACK: "B",
     Sign.OWNERS: "O",
+    Sign.EXPIRED: "G",
 }
 
 
