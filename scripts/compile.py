@@ -122,7 +122,11 @@ def _change(file: Path, name: str) -> None:
     lines, body = text.splitlines(), ast.parse(text).body
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom | ast.If)]
     classes = [node for node in body if isinstance(node, ast.ClassDef)]
-    moving = [node for node in classes if _INTERPRETED & set(_bases(node))]
+    moving, interpreted = [], {*_INTERPRETED}
+    for node in classes:
+        if interpreted & set(_bases(node)):
+            moving.append(node)
+            interpreted.add(node.name)
     if moving:
         parts = [*imports, *_constants(body, moving), *moving]
         moved = ["# mypy: ignore-errors", *(line for node in parts for line in ["", *_lines_of(node, lines)])]

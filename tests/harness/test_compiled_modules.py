@@ -101,6 +101,15 @@ def test_a_wheel_has_what_was_built_from_its_source_and_says_for_whom(root: Path
         hook.initialize("standard", data)
 
 
+def test_a_class_that_stays_interpreted_takes_its_subclasses_with_it(tmp_path: Path) -> None:
+    classes = "class A(msgspec.Struct):\n    a: int\n\n\nclass B(A, frozen=True):\n    b: int\n\n\nclass C:\n    pass\n"
+    (file := tmp_path / "one.py").write_text(f"import msgspec\n\n\n{classes}")
+    compiling._change(file, "one")
+    kept, moved = (ast.parse(each.read_text()).body for each in (file, tmp_path / "one_interpreted.py"))
+    assert [node.name for node in kept if isinstance(node, ast.ClassDef)] == ["C"]
+    assert [node.name for node in moved if isinstance(node, ast.ClassDef)] == ["A", "B"]
+
+
 def test_what_is_compiled_does_without_mypy(tmp_path: Path) -> None:
     (file := tmp_path / "one.py").write_text("import sys\n\n\nclass Two:\n    pass\n")
     compiling._change(file, "one")
