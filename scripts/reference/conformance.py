@@ -42,9 +42,9 @@ G12 comes out otherwise: nothing is processed again. Kafka's coordinator of grou
 replicas than min ISR, too, and refuses it after `offsets.commit.timeout.ms` (its source of October 2024, read), so it
 counts when that broker is back. The core's refuses it at once. Other stories of groups do by
 [finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker coordinates in turn, and
-tells older offsets at first ("group went back"). G13 has no trace: with librdkafka's producer, whose transactions are
-of version 1, it came out as written; with the Java client's, of version 2, the next coordinator did not count b, and
-answered no question for stable offsets (two of two performances, 2026-11-27). Why is not known.
+tells older offsets at first ("group went back"). With the Java client's
+transactions, of version 2, G13 came out otherwise in another way: the next coordinator did not count b, and answered no
+question for stable offsets (two of two performances, 2026-11-27, its script of that day). Why is not known.
 """
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
@@ -56,9 +56,8 @@ deviation.
 PLANTED: Final = """
 Each of these planted bugs makes some of it not fit: the trace that is named, and the number of free runs, as
 `python -m scripts.free_runs` counted them. Of bugs of groups and of transactions it has the number of traces of such
-stories, too (`python -m scripts.shown_bugs`). No story here has a group and transactions together, so bugs of both
-are not seen. Free runs hold the controller alone: no high watermark is held, and of a truncation only whether some
-leader epoch began there. Leaders may propose what they like.
+stories, too (`python -m scripts.shown_bugs`). Free runs hold the controller alone: no high watermark is held, and of a
+truncation only whether some leader epoch began there. Leaders may propose what they like.
 """
 #: By trace, planted bugs of the core that it shows, each with the fact that its rule makes another one first.
 SHOWN: Final = {
@@ -88,6 +87,12 @@ SHOWN: Final = {
     "T10-v2": {"marker-of-any-epoch": "broker 0: written high watermark"},
     "T11-v2": {"answer-before-decision": "answer to a"},
     "T22-v2": {"forget-abort-on-follower": "broker 1: log"},
+    "T30-o2": {
+        "count-pending-offsets": "committed by the group",
+        "count-aborted-offsets": "committed by the group",
+    },
+    "T31-o2": {"offsets-of-any-member": "answer to x"},
+    "T32-o2": {"answer-unstable-offsets": "committed by the group"},
 }
 #: The results for the log partitions of free runs, by family and whether Kafka kept eligible leaders, run by run.
 FreeRuns = Mapping[str, Sequence[Sequence[FreeRun]]]
