@@ -32,8 +32,7 @@ from harness.explore.model_actions import (
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
-from harness.explore.steps import ShownStep
-from harness.reference.core.types import NONE
+from harness.explore.steps import ShownStep, decided_words
 
 #: Constants that TLC takes for names, and nothing else.
 _NAMES: Final = [
@@ -147,7 +146,7 @@ def _actions(replay: Sequence[ReplayedStep], steps: Sequence[ShownStep], count: 
                 compared = _shows(replayed) if alike and each is taken[-1] else ""
                 yield rf"       \/ step = {count} /\ {_text(each, compared)}"
                 count += 1
-        yield rf"       \*       now {_state(replayed, shown)}"
+        yield rf"       \*       now {decided_words(replayed.decided)} {'; '.join(shown.brokers)}"
 
 
 def _text(each: ModelAction, compared: str) -> str:
@@ -162,13 +161,6 @@ def _shows(replayed: ReplayedStep) -> str:
     epochs = ", ".join(str(copy.leader_epoch + 1 if copy.alive else 0) for copy in replayed.copies)
     logs = (", ".join(f'"{record_name(kept[1])}"' for kept in copy.log if kept) for copy in replayed.copies)
     return f"Shows(<<{epochs}>>, <<{', '.join(f'<<{log}>>' for log in logs)}>>)"
-
-
-def _state(replayed: ReplayedStep, shown: ShownStep) -> str:
-    decided = replayed.decided
-    leader = "none" if decided.leader == NONE else str(decided.leader)
-    isr = " ".join(map(str, sorted(decided.isr)))
-    return f"(leader {leader}, epoch {decided.leader_epoch}, ISR {isr}) {'; '.join(shown.brokers)}"
 
 
 def _names(replay: Sequence[ReplayedStep]) -> list[str]:

@@ -21,7 +21,7 @@ from harness.explore.space import Space
 from harness.explore.transactions.space import TransactionSpace
 from harness.explore.transactions.steps import columns_of, text_of
 from harness.reference.core import messages
-from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image
+from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image, PartitionState
 
 
 class ShownStep(msgspec.Struct, frozen=True):
@@ -149,8 +149,12 @@ def _answer(answer: messages.FetchedPartition) -> str:
 
 
 def _decision(image: Image) -> str:
-    state = image.topics[AT.topic].partitions[AT.partition]
+    return f"decision {image.version} {decided_words(image.topics[AT.topic].partitions[AT.partition])}"
+
+
+def decided_words(state: PartitionState) -> str:
+    """``(leader 1, epoch 2, ISR 0 1)``: the controller's word about the log partition."""
     leader = "none" if state.leader == NONE else str(state.leader)
     isr = " ".join(map(str, sorted(state.isr)))
     elr = f", ELR {' '.join(map(str, sorted(state.elr)))}" if state.elr else ""
-    return f"decision {image.version} (leader {leader}, epoch {state.leader_epoch}, ISR {isr}{elr})"
+    return f"(leader {leader}, epoch {state.leader_epoch}, ISR {isr}{elr})"

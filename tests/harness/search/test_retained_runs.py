@@ -10,7 +10,7 @@ from checkers import ReplicaOutOfSync
 from harness.errors import PlanError
 from harness.plan import parse_plan
 from harness.reference.core.replica import Replica
-from harness.reference.core.retention import Retention
+from harness.reference.core.retention import ExpiredPart, Retention
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import GROUPED, PORTFOLIOS, TRANSACTIONAL
 from workloads import Settings, SettingsError
@@ -36,8 +36,18 @@ def run(family: str, seed: int) -> JudgedRun:
 
 
 @pytest.mark.parametrize(("family", "seed"), [("kill", 1), ("partition", 2), ("move", 1)])
-def test_what_is_too_old_goes_and_nothing_is_lost(family: str, seed: int) -> None:
+def test_what_is_too_old_goes_and_nothing_is_lost(family: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[ExpiredPart] = []
+    right = Retention.expire
+
+    def noted(*asked: Any) -> ExpiredPart | None:
+        part = right(*asked)
+        gone.extend(each for each in (part,) if each is not None)
+        return part
+
+    monkeypatch.setattr(Retention, "expire", noted)
     judged_run = run(family, seed)
+    assert sum(part.records for part in gone) > 0
     assert judged_run.broken is None
     assert judged_run.verdict.counts.keys() <= {"expired-write"}
     assert judged_run.judgement.lost == 0
