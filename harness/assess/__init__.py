@@ -10,12 +10,12 @@ from harness.assess.assessing import assess
 from harness.assess.baseline import compared, read_baseline
 from harness.assess.client_files import assumed_client, clients_named
 from harness.assess.cluster_files import ClusterFiles
-from harness.assess.configuration import Client, Cluster, Question, Release, Topic
+from harness.assess.configuration import Client, Cluster, NotUnderstood, Question, Release, Topic
 from harness.assess.lines import lines_of
 from harness.assess.live import read_live
 from harness.assess.pages import as_markdown, as_page
 from harness.assess.performing import Performer
-from harness.assess.requirements import families_required, judged
+from harness.assess.requirements import exit_code_of, families_required, judged
 from harness.records.assessment_file import (
     ASSESSMENT_VERSION,
     Assessed,
@@ -34,6 +34,7 @@ __all__ = [
     "Cluster",
     "ClusterFiles",
     "Concern",
+    "NotUnderstood",
     "Performer",
     "Promised",
     "Question",
@@ -47,6 +48,7 @@ __all__ = [
     "assumed_client",
     "clients_named",
     "compared",
+    "exit_code_of",
     "families_required",
     "judged",
     "lines_of",

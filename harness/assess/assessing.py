@@ -11,7 +11,7 @@ from checkers import counted, promise_under
 from harness.assess.causes import COMPACTION, Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, AdvisedChange, with_changes
 from harness.assess.client_settings import effective
-from harness.assess.configuration import Client, Question
+from harness.assess.configuration import Client, Cluster, Question
 from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import TopicGroup, groups_of
 from harness.assess.limits import limits_of, require_known
@@ -23,7 +23,7 @@ from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
 from harness.assess.sentences import begun
 from harness.progress import Progress
-from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory
+from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory, Unclear
 from harness.reference.core.types import OFFSETS_TOPIC
 from workloads import NEVER, Settings, spelled
 
@@ -81,6 +81,8 @@ def _assessed(
 ) -> Assessed:
     cluster, _, consumers, families = question
     settings = settings_of(group, producer, cluster) | ({} if member is None else of_members(member))
+    parts: tuple[TopicGroup | Cluster | Client, ...] = (group, cluster, producer, *consumers)
+    not_understood = dict.fromkeys(each for part in parts for each in part.not_understood)
     assessed = Assessed(
         topics=group.topics,
         partitions=group.partitions,
@@ -89,6 +91,7 @@ def _assessed(
         settings=_shown_settings(group, producer),
         producer=f"{producer.name} ({producer.library} {producer.version}".rstrip()
         + (")" if member is None else f"), members as {member.name}"),
+        unclear=tuple(Unclear(sentence=each.words, name=each.name) for each in not_understood),
     )
     if why_not := possible(settings):
         return msgspec.structs.replace(assessed, concerns=(*broken_now(group), _unwritable(why_not)))

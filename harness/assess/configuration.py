@@ -77,6 +77,25 @@ DECISIVE: Final = frozenset({*OF_TOPICS, *OF_BROKERS, *OF_CLIENTS, *_BY_BROKERS}
 INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", "__cluster_metadata")
 
 
+class NotUnderstood(msgspec.Struct, frozen=True):
+    """Something that is present and was not understood: no default is taken for it in silence.
+
+    ``where`` is a file with its line, or another word of where it stands ("server-1.properties, line 3"); ``text`` is
+    what is written there, ``why`` says what is wrong with it. ``name`` is the setting that it may decide, under Kafka's
+    name; empty: any setting.
+    """
+
+    where: str
+    text: str
+    why: str
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        """The sentence about it."""
+        return f"{self.where}: {self.text}: {self.why}"
+
+
 class Now(msgspec.Struct, frozen=True):
     """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
 
@@ -93,7 +112,8 @@ class Now(msgspec.Struct, frozen=True):
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
     """One topic. ``replicas`` and ``racks`` are those of its log partition that has the fewest; racks None: not known.
 
-    ``settings`` are its own, or the effective ones; what it lacks is inherited from the brokers.
+    ``settings`` are its own, or the effective ones; what it lacks is inherited from the brokers. What was
+    ``not_understood`` of a topic, of a cluster or of a client makes requirements "not known" that could hang on it.
     """
 
     name: str
@@ -102,6 +122,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     racks: int | None = None
     settings: Mapping[str, str] = {}
     now: Now = Now()
+    not_understood: tuple[NotUnderstood, ...] = ()
 
 
 class Release(NamedTuple):
@@ -134,6 +155,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     release: Release | None = None
     unread: tuple[str, ...] = ()
     given: Mapping[str, tuple[str, ...]] = {}
+    not_understood: tuple[NotUnderstood, ...] = ()
 
     def broker_setting(self, name: str) -> str:
         """The value of a broker's setting, or the default of its release."""
@@ -177,3 +199,4 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, str] = {}
     strange: tuple[str, ...] = ()
     assumed: bool = False
+    not_understood: tuple[NotUnderstood, ...] = ()

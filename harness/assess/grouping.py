@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from harness.assess.configuration import INTERNAL, OF_TOPICS, Cluster, Now, Topic
+from harness.assess.configuration import INTERNAL, OF_TOPICS, Cluster, NotUnderstood, Now, Topic
 from workloads import NEVER
 
 _DAY_MS: Final = 86_400_000
@@ -29,6 +29,7 @@ class TopicGroup(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, str]
     internal: bool
     now: Now = Now()
+    not_understood: tuple[NotUnderstood, ...] = ()
 
     @property
     def refuses_writes(self) -> bool:
@@ -54,7 +55,7 @@ def groups_of(cluster: Cluster) -> list[TopicGroup]:
             refuses_writes(now, values["min.insync.replicas"], topic.replicas) and now.in_sync,
         )
         own = topic.name in INTERNAL and topic.name
-        key = (topic.replicas, topic.racks, own, broken, tuple(_deciding(values).items()))
+        key = (topic.replicas, topic.racks, own, broken, topic.not_understood, tuple(_deciding(values).items()))
         by_key[key].append(topic)
     groups = [
         TopicGroup(
@@ -65,6 +66,7 @@ def groups_of(cluster: Cluster) -> list[TopicGroup]:
             settings=_deciding({name: cluster.setting_of(topics[0], name) for name in OF_TOPICS}),
             internal=topics[0].name in INTERNAL,
             now=_together([topic.now for topic in topics]),
+            not_understood=topics[0].not_understood,
         )
         for topics in by_key.values()
     ]

@@ -70,7 +70,7 @@ def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
 def _verdicts(assessment: Assessment, *, details: bool) -> Iterator[str]:
     """Requirements, those that are not met first, and what is new: the exit code is about these."""
     for requirement in sorted(assessment.requirements, key=lambda each: each.met):
-        yield f"{'met' if requirement.met else 'NOT MET'}: {requirement.text}"
+        yield f"{requirement.words}: {requirement.text}"
         yield from (f"  {reason}" for reason in requirement.reasons[: None if details else REASONS_MAX])
         if not details and (more := len(requirement.reasons) - REASONS_MAX) > 0:
             yield f"  and {counted(more, 'more reason')}"

@@ -72,7 +72,7 @@ def _markdown(assessment: Assessment) -> Iterator[str]:
     yield heading(assessment)
     for requirement in sorted(assessment.requirements, key=lambda each: each.met):
         yield ""
-        yield f"**{'Met' if requirement.met else 'Not met'}**: {_escaped(requirement.text)}"
+        yield f"**{requirement.words.capitalize()}**: {_escaped(requirement.text)}"
         yield from (f"- {_escaped(reason)}" for reason in requirement.reasons)
     for title, texts in (("New", assessment.new), ("Gone", assessment.gone)):
         if texts:

@@ -9,7 +9,7 @@ from typing import Final
 from checkers import counted
 from harness.assess.performing import LOSSES, Harm, families_of
 from harness.assess.sentences import names_of, story_words
-from harness.errors import PlanError
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.records.assessment_file import Assessed, Assessment, Requirement, ShownStory
 from nemesis.scenarios import FAMILIES
 from workloads import shown, unknown_name
@@ -17,6 +17,8 @@ from workloads import shown, unknown_name
 #: The reasons that a group gives against a requirement, which may name families of faults.
 Form = Callable[[Assessed, Sequence[str]], Iterator[str]]
 
+#: The beginning of a reason that proves nothing.
+_NOT_KNOWN: Final = "not known: "
 _NO_LOSS: Final = re.compile(r"no loss by (.+)")
 _FORMS: Final = (
     '"no loss by kill, pause, partition", "no duplicates", "no disorder", "no weakness", "no risk", "no known defect" '
@@ -38,17 +40,41 @@ def families_required(texts: Sequence[str]) -> list[str]:
 
 
 def judged(text: str, assessment: Assessment) -> Requirement:
-    """The requirement ``text``, held against an assessment."""
+    """The requirement ``text``, held against an assessment.
+
+    What was not understood, and could decide it, comes before every other reason: a reason that was reckoned with a
+    default in its place proves nothing.
+    """
     form, families = _required(text)
-    having: dict[str, list[str]] = {}
+    against: dict[str, list[str]] = {}
+    open_still: dict[str, list[str]] = {}
+    unclear = False
     for group in assessment.groups:
         for reason in form(group, families):
-            having.setdefault(reason, []).extend(name for name in group.topics if name not in having.get(reason, ()))
-    reasons = [f"{names_of(topics)}: {reason}" for reason, topics in having.items()]
-    reasons += [f"not known: {what} could not be read" for what in assessment.unread]
+            _note(open_still if reason.startswith(_NOT_KNOWN) else against, reason, group)
+        for each in group.unclear:
+            if each.name not in DECIDES_LESS or form in DECIDES_LESS[each.name]:
+                unclear = True
+                _note(open_still, f"{_NOT_KNOWN}{each.sentence}", group)
+    not_known = [f"{names_of(topics)}: {reason}" for reason, topics in open_still.items()]
+    not_known += [f"{_NOT_KNOWN}{what} could not be read" for what in assessment.unread]
     if not assessment.groups:
-        reasons.append("not known: there is no topic, or none that the user may see")
-    return Requirement(text=text, met=not reasons, reasons=tuple(reasons))
+        not_known.append(f"{_NOT_KNOWN}there is no topic, or none that the user may see")
+    reasons = [f"{names_of(topics)}: {reason}" for reason, topics in against.items()]
+    decided = not unclear and bool(reasons or not not_known)
+    return Requirement(text=text, met=not (reasons or not_known), decided=decided, reasons=(*not_known, *reasons))
+
+
+def exit_code_of(requirements: Sequence[Requirement]) -> int:
+    """The exit code: 1 where a requirement is certainly not met, 2 where one is not known."""
+    if any(each.decided and not each.met for each in requirements):
+        return EXIT_BROKEN
+    return EXIT_HELD if all(each.met for each in requirements) else EXIT_UNKNOWN
+
+
+def _note(reasons: dict[str, list[str]], reason: str, group: Assessed) -> None:
+    topics = reasons.setdefault(reason, [])
+    topics += (name for name in group.topics if name not in topics)
 
 
 def _required(text: str) -> tuple[Form, Sequence[str]]:
@@ -72,7 +98,7 @@ def _loses(group: Assessed, families: Sequence[str]) -> Iterator[str]:
 def _unknown(group: Assessed, families: Sequence[str]) -> Iterator[str]:
     for text in group.unknown:
         if set(families_of(text.partition(":")[0])) <= set(families):
-            yield f"not known: {text}"
+            yield f"{_NOT_KNOWN}{text}"
 
 
 def _harmed(*harms: Harm) -> Form:
@@ -108,3 +134,12 @@ _SIMPLE: Final[Mapping[str, Form]] = {
     "no known defect": _of_kind("defect"),
     "nothing broken now": _of_kind("now"),
 }
+#: The requirements that a setting can decide, where these are not all: a value of it that was not understood leaves
+#: the others as they are.
+DECIDES_LESS: Final[Mapping[str, tuple[Form, ...]]] = {
+    name: tuple(_SIMPLE[form] for form in ("no weakness", "no risk", "no known defect"))
+    for name in (
+        "auto.offset.reset", "compression.type", "enable.auto.commit", "enable.partition.eof", "group.id",
+        "group.protocol", "isolation.level",
+    )
+}  # fmt: skip

@@ -221,7 +221,8 @@ def _whose(groups: Sequence[Assessed], assessment: Assessment) -> str:
 
 
 def not_known(assessment: Assessment) -> Iterator[str]:
-    """Each story that tells nothing, once, with its topics."""
+    """Everything that was not understood, and each story that tells nothing, once, with its topics."""
+    yield from dict.fromkeys(each.sentence for group in assessment.groups for each in group.unclear)
     having: dict[str, list[Assessed]] = {}
     for group in assessment.groups:
         for text in group.unknown:

@@ -11,7 +11,7 @@ import msgspec
 from harness import assess as assessing
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.cli.workers import workers_option
-from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
+from harness.errors import EXIT_BROKEN, PlanError
 from harness.machine.versions import cores
 from harness.plan import Existing, parse_plan, read_plan
 from harness.progress import Progress
@@ -39,7 +39,7 @@ _NOTHING = (
     help="The clients' library: java:3.9.1, librdkafka:2.16.0.",
 )
 @click.option("--release", default="", metavar="VERSION", help="The brokers' release, with its patch: 4.3.1.")
-@click.option("--require", multiple=True, metavar="TEXT", help="Exit code 1 if not met: 'no loss by kill, partition'.")
+@click.option("--require", multiple=True, metavar="TEXT", help="Exit 1 if not met, 2 if not known: 'no loss by kill'.")
 @click.option("--baseline", type=path_type, help="An earlier --json: name what is new; exit code 1 if anything is.")
 @click.option("--save", type=path_type, help="Save what was read, to be given as FILE later.")
 @click.option("--summary", type=path_type, help="Write the answer as Markdown, for the page of a CI job.")
@@ -95,7 +95,7 @@ def assess(
     if page is not None:
         write_file(page, assessing.as_page(assessment).encode())
     terminal.answer(assessment, assessing.lines_of(assessment, details=details))
-    return EXIT_BROKEN if assessment.new or not all(each.met for each in met) else EXIT_HELD
+    return EXIT_BROKEN if assessment.new else assessing.exit_code_of(met)
 
 
 def _read(files: Sequence[Path], bootstrap: str, access: Path | None, progress: Progress) -> assessing.Cluster:

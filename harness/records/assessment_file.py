@@ -112,6 +112,18 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
+class Unclear(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a file that was not understood, as a sentence with its place.
+
+    Attributes:
+        sentence: where it stands, what is written, and why it was not understood.
+        name: the setting that it may decide, under Kafka's name; empty: any setting.
+    """
+
+    sentence: str
+    name: str = ""
+
+
 class Assessed(msgspec.Struct, frozen=True, kw_only=True):
     """One group of topics that have the same answer, with one producer.
 
@@ -127,6 +139,7 @@ class Assessed(msgspec.Struct, frozen=True, kw_only=True):
         performed: stories that were performed.
         departed: those of them in which the settings did not allow a step, such as a write that is refused.
         unknown: stories that tell nothing, and why.
+        unclear: what was not understood and may decide something of this group.
     """
 
     topics: tuple[str, ...]
@@ -141,20 +154,36 @@ class Assessed(msgspec.Struct, frozen=True, kw_only=True):
     performed: int = 0
     departed: int = 0
     unknown: tuple[str, ...] = ()
+    unclear: tuple[Unclear, ...] = ()
 
     @property
     def clean(self) -> bool:
         """True where nothing is the matter but defects that no setting prevents, and a kill loses nothing."""
+        if self.unclear:
+            return False
         promised = all(each.kept for each in self.promised if "kill" in each.families)
         return promised and all(concern.kind == "defect" for concern in self.concerns)
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """A requirement of ``--require``: whether it is met, and each topic's reason why not."""
+    """A requirement of ``--require``: whether it is met, and each topic's reason why not.
+
+    Attributes:
+        text: the requirement.
+        met: true where nothing speaks against it, and everything was understood that could.
+        decided: false where something that could decide it was not read, not understood or not performed.
+        reasons: why it is not met, or not known.
+    """
 
     text: str
     met: bool
+    decided: bool = True
     reasons: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The verdict as it is printed."""
+        return "met" if self.met else "NOT MET" if self.decided else "NOT KNOWN"
 
 
 class Assessment(msgspec.Struct, frozen=True, kw_only=True):
