@@ -35,6 +35,7 @@ OF_TOPICS: Final[Mapping[str, Inherited]] = {
         {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": _HOUR_MS}, str(7 * _DAY_MS)
     ),
     "delete.retention.ms": Inherited({"log.cleaner.delete.retention.ms": 1}, str(_DAY_MS)),
+    "message.format.version": Inherited({"log.message.format.version": 1}, ""),
 }
 #: Settings of brokers that decide something of every topic, with Kafka's defaults.
 OF_BROKERS: Final[Mapping[str, str]] = {
@@ -50,16 +51,20 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "transaction.partition.verification.enable": "true",
+    "offsets.retention.minutes": "10080",
+    "inter.broker.protocol.version": "",
     "log.dirs": "",
+    "log.dir": "/tmp/kafka-logs",  # noqa: S108 - the default of Kafka
     "process.roles": "",
     "zookeeper.connect": "",
     "replica.selector.class": "",
     "broker.rack": "",
 }
-#: Defaults before a release, of topics and of brokers (KIP-106, KIP-537).
+#: Defaults before a release, of topics and of brokers (KIP-106, KIP-186, KIP-537).
 _BEFORE: Final[Mapping[str, tuple[Version, str]]] = {
     "unclean.leader.election.enable": (Version(0, 11, 0), "true"),
     "replica.lag.time.max.ms": (Version(2, 5, 0), "10000"),
+    "offsets.retention.minutes": (Version(2, 0, 0), "1440"),
 }
 #: The settings of clients.
 OF_CLIENTS: Final = frozenset(

@@ -90,7 +90,7 @@ def _together(each: Sequence[Now]) -> Now:
 
 def _deciding(values: Mapping[str, str]) -> dict[str, str]:
     """The values as far as they decide: those that change no answer are left out."""
-    kept = dict(values)
+    kept = {name: value for name, value in values.items() if value}
     if kept["flush.messages"] != "1":
         kept["flush.messages"] = str(NEVER)
     retention = kept["retention.ms"]

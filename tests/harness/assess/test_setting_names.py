@@ -56,8 +56,11 @@ def test_the_file_has_the_names_that_an_installed_release_prints(writer: ModuleT
 
 
 def test_every_setting_that_decides_here_exists() -> None:
-    assert OF_TOPICS.keys() <= names_of_kafka("topic", NEWEST)
-    assert OF_BROKERS.keys() - names_of_kafka("broker", NEWEST) == {"zookeeper.connect"}
+    assert OF_TOPICS.keys() - names_of_kafka("topic", NEWEST) == {"message.format.version"}
+    old = {"zookeeper.connect", "inter.broker.protocol.version"}
+    assert OF_BROKERS.keys() - names_of_kafka("broker", NEWEST) == old
+    assert OF_BROKERS.keys() <= names_of_kafka("broker")
+    assert OF_TOPICS.keys() <= names_of_kafka("topic")
     clients = names_of_client("producer", "java") | names_of_client("consumer", "java")
     assert OF_CLIENTS - clients == {"enable.partition.eof"}
     assert ALIASES.keys() <= names_of_client("producer", "librdkafka")
