@@ -2,7 +2,7 @@
 
 Each is the next newer one without its changes; docs/reference/replication-rules.md has the rules and their sources. A
 release between two of them works as the older one does, unless it brought a switch of its own. From 3.5 on they are
-KRaft's rules, before it ZooKeeper's: a release with the other keeper of metadata differs in :data:`OF_KEEPERS`.
+KRaft's rules, before it ZooKeeper's. What a release waits for beside its own code is in :data:`NOT_BY_RELEASE`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "0.10.2": {"truncation": "high-watermark", "unclean.leader.election.enable": True},
     "0.8.2": {"replica.lag.max.messages": 4_000},
 }
-#: The rules that depend on KRaft or ZooKeeper, and not on the release alone (rules 14, 20).
-OF_KEEPERS: Final = ("broker.epochs", "unclean.elections")
+#: The rules that wait for more than a release: for KRaft, a feature's level or a protocol (rules 6, 14, 16, 17, 20).
+NOT_BY_RELEASE: Final = ("broker.epochs", "unclean.elections", "truncation", "fetch.fencing")
 _BY_LOG: Final = {"leader.election": "largest-epoch-and-log-end"}
 #: Rules that were proposed and never released, or are for comparison (rules 27, 28): differences from no era at all.
 _PROPOSED: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -4,6 +4,7 @@ The content tells the kind of a file:
 
 * the text of ``kafka-topics.sh --describe``;
 * the text of ``kafka-configs.sh --describe``, of topics or brokers, with or without ``--all``;
+* the text of ``kafka-features.sh describe``;
 * JSON of ``kafka-reassign-partitions.sh``;
 * ``server.properties``; with ``node.id`` and ``broker.rack`` in that of each broker, racks are known;
 * JSON that ``ackproof assess --save`` wrote.
@@ -21,12 +22,13 @@ import msgspec
 
 from harness.assess.client_files import properties_in, read_text
 from harness.assess.configuration import DECISIVE, OF_BROKERS, OF_TOPICS, Cluster, Now, Topic
+from harness.assess.feature_levels import levels_in, levels_listed
 from harness.errors import PlanError
 from workloads import shown
 
 WHAT: Final = (
-    "a file that kafka-topics.sh --describe or kafka-configs.sh --describe printed, the JSON of a reassignment, "
-    "a server.properties, or what `ackproof assess --save` wrote"
+    "a file that kafka-topics.sh --describe, kafka-configs.sh --describe or kafka-features.sh describe printed, the "
+    "JSON of a reassignment, a server.properties, or what `ackproof assess --save` wrote"
 )
 #: Names of fields stand behind a tab, or behind spaces where a terminal or an editor made these of tabs.
 _FIELD: Final = re.compile(r"(?:^|(?<=\s))(\w+):")
@@ -61,6 +63,7 @@ class ClusterFiles:
         self._brokers: dict[str, dict[str, str]] = {}
         self._of_all: dict[str, str] = {}
         self._given: dict[str, set[str]] = {"broker": set(), "topic": set()}
+        self._features: dict[str, int] = {}
         self._saved: Cluster | None = None
 
     def add(self, path: Path) -> None:
@@ -79,6 +82,8 @@ class ClusterFiles:
     def _take(self, text: str, path: Path) -> None:
         if text.lstrip().startswith("{"):
             self._json(text, path)
+        elif levels := levels_in(text):
+            self._features |= levels
         elif _SUBJECT.search(text):
             self._configs(text, path)
         elif re.search(r"^\s*Topic:.*Partition", text, re.MULTILINE):
@@ -120,6 +125,7 @@ class ClusterFiles:
             brokers=max(len(numbers), len(self._brokers)),
             settings=settings | self._of_all,
             differing=differing,
+            features=self._features,
             given={kind: tuple(sorted(names)) for kind, names in self._given.items() if names},
         )
 
@@ -131,6 +137,7 @@ class ClusterFiles:
             if not (topic := fields.get("Topic")):
                 continue
             if "Partition" in fields:
+                self._features |= levels_listed(fields)
                 isr = _brokers(fields["Isr"]) if "Isr" in fields else None
                 leader = fields.get("Leader", "?").replace("none", "").replace("-1", "")
                 partition = _Partition(path, _brokers(fields["Replicas"]), leader, isr)

@@ -18,12 +18,14 @@ from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.values import ENDLESS, PlanKey, entry_of, known_keys, of_kind, refuse_endless_numbers, tables_at
 from harness.plan.worlds import (
+    UNCLEAN_IN_KRAFT_SINCE,
     AnyHost,
     AnyWorld,
     ClientName,
     Existing,
     Kafka,
     Loopback,
+    ModeName,
     Namespaces,
     Processes,
     RealTime,
@@ -44,6 +46,7 @@ __all__ = [
     "OPEN",
     "PEER",
     "TRACED_WRITES_MAX",
+    "UNCLEAN_IN_KRAFT_SINCE",
     "UNDONE_BY",
     "Act",
     "AnyHost",
@@ -54,6 +57,7 @@ __all__ = [
     "Kafka",
     "Loopback",
     "Machine",
+    "ModeName",
     "Namespaces",
     "OperatorCommands",
     "Plan",
