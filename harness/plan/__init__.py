@@ -16,7 +16,16 @@ from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorC
 from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
-from harness.plan.values import ENDLESS, PlanKey, entry_of, known_keys, of_kind, refuse_endless_numbers, tables_at
+from harness.plan.values import (
+    ENDLESS,
+    PlanKey,
+    entry_of,
+    flattened,
+    known_keys,
+    of_kind,
+    refuse_endless_numbers,
+    tables_at,
+)
 from harness.plan.worlds import (
     UNCLEAN_IN_KRAFT_SINCE,
     AnyHost,
@@ -72,6 +81,7 @@ __all__ = [
     "WorldPlan",
     "entry_of",
     "families_in",
+    "flattened",
     "heading",
     "known_keys",
     "lines_of",

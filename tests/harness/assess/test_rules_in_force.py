@@ -173,7 +173,7 @@ def test_truncation_goes_by_the_protocol_and_the_format_that_brokers_were_left_w
 
 
 def test_truncation_is_as_a_slow_reading_of_the_three_proposals_has_it() -> None:
-    """The twin reads the words: a way to truncate needs code and protocol of its release, and epochs in the messages."""
+    """The twin reads the words: a way to truncate needs code and protocol of its release, and epochs in messages."""
     needs = {"kip-101": (0, 11, 0), "kip-279": (2, 0, 0), "kip-320": (2, 1, 0), "on-fetch": (2, 8, 0)}
     releases = ("0.11.0.3", "1.1.1", "2.0.1", "2.2.2", "2.7.2", "3.2.3", "3.9.1")
     versions = ("0.10.2", "0.11.0", "1.1", "2.0", "2.2", "2.7", "2.8", "3.2")
