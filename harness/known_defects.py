@@ -41,6 +41,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         title, harm: the defect in a few words, and its effect.
         of: brokers ("kafka"), or a client library.
         affected: the first release that has it, and the first that has not; "" for none yet.
+        by: what decides which releases have it: their code, or the protocol that brokers speak, and its messages.
         needs: what must be in use.
         anomalies: what a history shows of it; only of defects that are a finding of the project.
         link: the finding's page, or a public one.
@@ -53,6 +54,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     harm: str
     of: Literal["kafka"] | Library
     affected: list[tuple[str, str]]
+    by: Literal["release", "protocol"] = "release"
     needs: list[Need]
     anomalies: frozenset[str] = frozenset()
     link: str = ""

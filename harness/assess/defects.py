@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
-from harness.assess.rules_in_force import ends_safely, offsets_have_times
+from harness.assess.rules_in_force import acting_release, ends_safely, offsets_have_times
 from harness.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
@@ -66,7 +66,7 @@ def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: 
 def _releases(defect: Defect, cluster: Cluster, clients: Sequence[Client]) -> Iterator[Release | None]:
     """The releases of what has the defect; None where one is not known."""
     if defect.of == "kafka":
-        yield cluster.release
+        yield acting_release(cluster) if defect.by == "protocol" else cluster.release
         return
     for client in clients:
         if client.library == defect.of:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harness.assess.client_settings import version_of
-from harness.assess.configuration import Client, Cluster
+from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
 from harness.plan import UNCLEAN_IN_KRAFT_SINCE, ModeName
 from harness.worlds.kafka.properties import RULES_SINCE
@@ -97,8 +97,16 @@ def rules_of(cluster: Cluster, group: TopicGroup) -> dict[str, object]:
 
 def has_sequences(cluster: Cluster, group: TopicGroup) -> bool:
     """True if messages have the numbers of their producers, so that a batch is known again (KIP-98)."""
-    spoken = _spoken_version(cluster, group)
+    spoken = _spoken_version(cluster, group.settings.get(_FORMAT, ""))
     return keeper_of(cluster) == "kraft" or spoken is None or spoken >= _EPOCHS_IN_FORMAT
+
+
+def acting_release(cluster: Cluster) -> Release | None:
+    """The release by whose rules brokers replicate: their own, or an older one whose protocol or messages they have."""
+    spoken = _spoken_version(cluster, _setting(cluster, f"log.{_FORMAT}"))
+    if spoken is None or keeper_of(cluster) == "kraft":
+        return cluster.release
+    return min(filter(None, (cluster.release, Release(spoken))))
 
 
 def offsets_have_times(cluster: Cluster) -> bool:
@@ -169,16 +177,16 @@ def _spoken(cluster: Cluster, group: TopicGroup) -> dict[str, object]:
 
     Without leader epochs in messages a follower cuts its log at the high watermark.
     """
-    spoken = _spoken_version(cluster, group)
+    spoken = _spoken_version(cluster, group.settings.get(_FORMAT, ""))
     own = cluster.release.version if cluster.release else None
     if spoken is None or (own is not None and spoken >= own):
         return {}
     return {"truncation": own_truncation(spoken), "fetch.fencing": spoken >= RULES_SINCE["fetch.fencing"]}
 
 
-def _spoken_version(cluster: Cluster, group: TopicGroup) -> Version | None:
+def _spoken_version(cluster: Cluster, message_format: str) -> Version | None:
     """The older of protocol and format, as far as it decides; None where both are the release's own."""
-    protocol, written = protocol_of(cluster), _version(group.settings.get(_FORMAT, ""))
+    protocol, written = protocol_of(cluster), _version(message_format)
     speaks = protocol or (cluster.release.version if cluster.release else None)
     if written is None or written >= _EPOCHS_IN_FORMAT or (speaks is not None and speaks >= _FORMAT_IGNORED_SINCE):
         return protocol

@@ -235,6 +235,28 @@ def test_committed_offsets_expire_when_loaded_where_the_protocol_is_before_2_1(
     assert ("KAFKA-8069" in {each.defect.name for each in defects_of(read, [PRODUCER, member], met)}) is has
 
 
+@pytest.mark.parametrize(
+    ("settings", "has", "has_not"),
+    [
+        (spoken("0.10.2", "0.10.2"), {"KIP-101", "KIP-320"}, {"KAFKA-6361", "KAFKA-7128"}),
+        (spoken("2.3", "0.10.2"), {"KIP-101", "KIP-320"}, {"KAFKA-6361"}),
+        (spoken("1.1"), {"KAFKA-6361", "KIP-320"}, {"KIP-101"}),
+        (spoken("2.0"), {"KIP-320"}, {"KIP-101", "KAFKA-6361"}),
+        (spoken("2.3-IV1"), set(), {"KIP-101", "KAFKA-6361", "KIP-320"}),
+        (ZOOKEEPER, set(), {"KIP-101", "KAFKA-6361", "KIP-320"}),
+    ],
+)
+def test_defects_that_a_protocol_mends_are_there_while_an_older_one_is_spoken(
+    settings: Mapping[str, str], has: set[str], has_not: set[str]
+) -> None:
+    """Of 2.3.1; what its code mended, as KAFKA-7128, does not return."""
+    read = cluster("2.3.1", settings)
+    (group,) = groups_of(read)
+    found = {each.defect.name for each in defects_of(read, [PRODUCER], needs_met(group, read, PRODUCER, []))}
+    assert has <= found
+    assert not has_not & found
+
+
 # --- features ------------------------------------------------------------------------------------------------------
 
 
