@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from harness.assess.broker_risks import unset_directories
 from harness.assess.client_settings import version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.defects import parsed
-from harness.assess.risks import of_internal
+from harness.assess.internal_topics import of_internal
 from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
 from harness.errors import PlanError
 from harness.known_defects import Library, every_defect
@@ -34,6 +35,11 @@ def limits_of(
     yield from _of_clients(producers, consumers, {topic.name for topic in cluster.topics})
     for risk in of_internal(cluster, producers, consumers, used=False):
         yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."
+    if unset_directories(cluster):
+        yield (
+            "No log.dirs is in the files of the brokers. If nothing else sets it, it is Kafka's default, "
+            "/tmp/kafka-logs, which a reboot may empty."
+        )
     if all(topic.racks is None for topic in cluster.topics):
         yield "Racks are not known."
     for what in cluster.unread:

@@ -79,7 +79,7 @@ def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(s
 def test_a_demand_beyond_all_replicas_is_no_matter_of_the_moment(stage: Performer) -> None:
     demanding = topic("t", {"min.insync.replicas": "4"})
     whole = msgspec.structs.replace(demanding, now=Now(in_sync=3))
-    assert named(assessed(stage, whole))["t"] == {"unwritable"}
+    assert named(assessed(stage, whole, release="3.6.2"))["t"] == {"unwritable"}
 
 
 def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Performer) -> None:
@@ -124,9 +124,8 @@ ONE_COPY = {
 
 def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: Performer) -> None:
     producer = Client(name="p", library="java", settings={"transactional.id": "t"})
-    consumer = Client(
-        name="c", library="java", settings={"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    )
+    careful = {"auto.offset.reset": "earliest", "enable.auto.commit": "false", "isolation.level": "read_committed"}
+    consumer = Client(name="c", library="java", settings=careful)
     used = assessed(stage, topic("t", SAFE), producer=producer, consumers=(consumer,), settings=ONE_COPY)
     assert named(used)["t"] == {f"internal-{name}" for name in ONE_COPY}
     assert not any("is made with it" in limit for limit in used.limits)
