@@ -64,6 +64,7 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "controlled.shutdown.enable": "true",
     "producer.id.expiration.ms": str(_DAY_MS),
     "controller.quorum.voters": "",
+    "remote.log.storage.system.enable": "false",
     "process.roles": "",
     "zookeeper.connect": "",
     "replica.selector.class": "",

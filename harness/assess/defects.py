@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
 from harness.known_defects import Defect, Need, every_defect
-from harness.worlds.kafka.releases import Version
+from harness.worlds.kafka.releases import ZOOKEEPER_GONE_SINCE, Version
 
 #: The feature with which each transaction has a producer epoch of its own (KIP-890).
 _TRANSACTION_VERSION = "transaction.version"
 #: The Java client that ends transactions so.
 _NEW_ENDS = Version(4, 0, 0)
+#: Records have leader epochs since 0.11 (KIP-98).
+_EPOCHS_SINCE: Final = 11
 #: The patch of a release where only its line is known.
 _ANY_PATCH = 999
 
@@ -53,16 +56,32 @@ def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: 
         "end-of-partition": any(each.get("enable.partition.eof") == "true" for each in reading),
         "groups": any("group.id" in each for each in reading),
         "idempotence": values["enable.idempotence"] == "true",
+        "kraft": _is_kraft(cluster),
         "no-idempotence": values["enable.idempotence"] != "true",
         "new-protocol": any(each["group.protocol"] == "consumer" for each in reading),
+        "old-message-format": _has_old_format(group),
         "one-in-flight": values["max.in.flight.requests.per.connection"] == "1",
         "old-transactions": transactions and not _ends_safely(cluster, producer),
         "replicated": group.replicas > 1,
         "several-directories": "," in cluster.settings.get("log.dirs", ""),
         "several-in-flight": values["max.in.flight.requests.per.connection"] != "1",
+        "streams-groups": any(each["group.protocol"] == "streams" for each in reading),
+        "tiered-storage": cluster.broker_setting("remote.log.storage.system.enable").lower() == "true",
         "transactions": transactions,
+        "unclean-election": group.settings["unclean.leader.election.enable"].lower() == "true",
     }
     return frozenset(need for need, met in conditions.items() if met)
+
+
+def _is_kraft(cluster: Cluster) -> bool:
+    without = cluster.release is not None and cluster.release.version >= ZOOKEEPER_GONE_SINCE
+    return without or bool(cluster.settings.get("process.roles"))
+
+
+def _has_old_format(group: TopicGroup) -> bool:
+    """True if records are written in the form of before 0.11, which has no leader epochs."""
+    old = re.match(r"0\.(\d+)", group.settings.get("message.format.version", ""))
+    return old is not None and int(old[1]) < _EPOCHS_SINCE
 
 
 def _ends_safely(cluster: Cluster, producer: Client) -> bool:

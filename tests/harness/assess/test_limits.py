@@ -115,6 +115,26 @@ def test_releases_of_clients_that_are_not_known_are_told(
     assert all(told in each and f": {version} " in each for each in limits)
 
 
+@pytest.mark.parametrize(
+    ("release", "library", "version", "outside"),
+    [
+        ("4.3.1", "java", "4.3.1", []),
+        ("4.3.2", "java", "4.3.1", ["Apache Kafka 4.3.2"]),
+        ("4.4.0", "java", "4.4.0", ["Kafka's own client 4.4.0", "Apache Kafka 4.4.0"]),
+        ("0.8.2.2", "librdkafka", "0.11.6", ["librdkafka 0.11.6"]),
+        ("3.9.2", "kafka-python", "1.0.0", ["kafka-python 1.0.0"]),
+    ],
+)
+def test_the_releases_for_which_defects_were_looked_for_are_told_and_those_outside(
+    release: str, library: Library, version: str, outside: list[str], stage: Performer
+) -> None:
+    producer = Client(name="p", library=library, version=version)
+    limits = assessed(stage, topic("t", SAFE), producer=producer, release=release).limits
+    assert any(each.startswith("Known defects were looked for in Apache Kafka 0.8.0 to 4.3.1, ") for each in limits)
+    said = [each.partition(" is none of these:")[0] for each in limits if "is none of these: that few" in each]
+    assert said == outside
+
+
 ONE_COPY = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
