@@ -13,7 +13,7 @@ from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest,
 from harness.errors import PlanError
 from harness.known_defects import Library, looked_at
 from harness.reference.core.types import OFFSETS_TOPIC
-from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, parse_version
 
 
 def limits_of(
@@ -63,7 +63,9 @@ def require_known(release: Release | None) -> None:
 
 def _of_defects(cluster: Cluster, clients: Sequence[Client]) -> Iterator[str]:
     """The releases for which defects were looked for, and those asked about for which they were not."""
-    asked = {(client.library, version_of(client), client.version) for client in clients}
+    asked: set[tuple[str, Version | None, str]] = {
+        (client.library, version_of(client), client.version) for client in clients
+    }
     if cluster.release is not None:
         asked.add(("kafka", cluster.release.version, cluster.release.words))
     lists = {of: looked_at()[of] for of in dict.fromkeys(("kafka", *(client.library for client in clients)))}
