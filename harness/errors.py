@@ -13,6 +13,7 @@
         * ``OutputError``      standard output cannot be written
         * ``ResultsError``     a run directory cannot be read or written
             * ``NamedWronglyError``  what the command line names is not what the command works on (64)
+            * ``NoHistoryError``     what is there to be judged is no history (2): nothing is known of it
 
 The text of each is one sentence that says what happened and what to do.
 """
@@ -107,3 +108,9 @@ class NamedWronglyError(ResultsError):
     """A path on the command line is not what the command works on: name another one. Nothing was done."""
 
     exit_code = EXIT_PLAN
+
+
+class NoHistoryError(ResultsError):
+    """A place is there and has no history, so nothing is known: name runs, a campaign, or files with a history."""
+
+    exit_code = EXIT_UNKNOWN

@@ -20,15 +20,20 @@ Need = Literal[
     "end-of-partition",
     "groups",
     "idempotence",
+    "kraft",
     "new-protocol",
     "no-idempotence",
     "offsets-with-times",
+    "old-message-format",
     "old-transactions",
     "one-in-flight",
     "replicated",
     "several-directories",
     "several-in-flight",
+    "streams-groups",
+    "tiered-storage",
     "transactions",
+    "unclean-election",
 ]
 Library = Literal["java", "librdkafka", "kafka-python"]
 
@@ -42,6 +47,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         of: brokers ("kafka"), or a client library.
         affected: the first release that has it, and the first that has not; "" for none yet.
         by: what decides which releases have it: their code, or the protocol that brokers speak, and its messages.
+        read: where this range was read; "" where the page of ``link`` says it.
         needs: what must be in use.
         anomalies: what a history shows of it; only of defects that are a finding of the project.
         link: the finding's page, or a public one.
@@ -55,6 +61,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     of: Literal["kafka"] | Library
     affected: list[tuple[str, str]]
     by: Literal["release", "protocol"] = "release"
+    read: str = ""
     needs: list[Need]
     anomalies: frozenset[str] = frozenset()
     link: str = ""
@@ -73,6 +80,7 @@ class ProductFinding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    looked_at: dict[str, tuple[str, str]]
     finding: list[ProductFinding]
     defect: list[Defect]
 
@@ -87,6 +95,11 @@ def product_findings() -> Mapping[str, ProductFinding]:
 def every_defect() -> Sequence[Defect]:
     """All defects: first those of the findings, by number."""
     return (*(defect for finding in product_findings().values() for defect in finding.defect), *_data().defect)
+
+
+def looked_at() -> Mapping[str, tuple[str, str]]:
+    """The oldest and the newest release for which defects were looked for, of "kafka" and of client libraries."""
+    return _data().looked_at
 
 
 @cache

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from checkers import counted, promise_under
-from harness.assess.causes import COMPACTION, Blamed, Causes, causes_of
-from harness.assess.changes import HARDENING, AdvisedChange, with_changes
+from harness.assess.causes import COMPACTION, Blamed, Causes, causes_of, unperformed
+from harness.assess.changes import HARDENING, AdvisedChange, Surroundings, binding, filled, with_changes
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Client, Cluster, Question
 from harness.assess.defects import Applied, defects_of, needs_met
-from harness.assess.grouping import TopicGroup, groups_of
+from harness.assess.demands import answered_by, refuses_all, unmet_demand, unwritable
+from harness.assess.grouping import TopicGroup, groups_of, whole
 from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Performer, families_of, possible, stories
 from harness.assess.present_state import broken_now
 from harness.assess.prices import measured_of
-from harness.assess.reckoning import THE_BROKERS, of_members, settings_of
+from harness.assess.reckoning import COPIES_MAX, THE_BROKERS, of_members, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
+from harness.assess.rules_in_force import keeper_of
 from harness.assess.sentences import begun
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory, Unclear
 from harness.reference.core.types import OFFSETS_TOPIC
-from workloads import NEVER, Settings, spelled
+from workloads import NEVER, Settings
 
 #: Faults after which every copy is as it was.
 OF_PROCESSES_AND_LINKS: Final = ("kill", "pause", "partition", "restart", "rolling", "move", "controller", "slow-link")
@@ -37,6 +39,16 @@ _PROMISES: Final = "docs/explained/promises.md"
 _EXPLAINED: Final = "docs/reference/stories.md#{}"
 #: The settings of a producer that decide.
 _OF_PRODUCERS: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
+_MIN_ISR: Final = "min.insync.replicas"
+
+
+class _Judging(NamedTuple):
+    """What the stories of a group show, under which settings, and what its changes have to reckon with."""
+
+    causes: Causes
+    settings: Mapping[str, object]
+    around: Surroundings
+    performer: Performer
 
 
 def assess(question: Question, performer: Performer, progress: Progress) -> Assessment:
@@ -93,23 +105,29 @@ def _assessed(
         + (")" if member is None else f"), members as {member.name}"),
         unclear=tuple(Unclear(sentence=each.words, name=each.name) for each in not_understood),
     )
+    around = _surroundings(group, producer, cluster)
+    settings |= {_MIN_ISR: min(around.demanded, group.replicas, COPIES_MAX)}
     if why_not := possible(settings):
-        return msgspec.structs.replace(assessed, concerns=(*broken_now(group), _unwritable(why_not)))
-    causes = causes_of(settings, performer)
+        unclear = Unclear(sentence=f"{producer.name} with {group.topics[0]} cannot be performed: {why_not}")
+        return msgspec.structs.replace(assessed, unclear=(*assessed.unclear, unclear))
+    chosen = Settings.from_mapping(settings)
+    refused = refuses_all(chosen, around)
+    causes = unperformed(chosen, without=answered_by(chosen)) if refused else causes_of(settings, performer)
+    demand = unwritable(chosen, around) if refused else unmet_demand(chosen, around)
+    judging = _Judging(causes, settings, around, performer)
     met = needs_met(group, cluster, producer, consumers)
     applied = list(defects_of(cluster, [producer, *consumers], met))
     return msgspec.structs.replace(
         assessed,
-        promised=tuple(_promised(Settings.from_mapping(settings), families)),
+        promised=() if refused else tuple(_promised(chosen, families)),
         concerns=(
             *broken_now(group),
-            *_weaknesses(causes, settings, performer, internal=group.internal),
-            *(_defect(each, causes, settings, performer) for each in applied),
+            *([demand] if demand else []),
+            *_weaknesses(judging, internal=group.internal),
+            *(_defect(each, judging) for each in applied),
             *risks_of(group, cluster, producer, consumers),
         ),
-        left=tuple(
-            _left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied}, performer)
-        ),
+        left=tuple(_left(judging, {each.defect.name for each in applied})),
         performed=causes.performed - len(causes.unknown),
         departed=causes.departed,
         unknown=tuple(
@@ -118,20 +136,23 @@ def _assessed(
     )
 
 
+def _surroundings(group: TopicGroup, producer: Client, cluster: Cluster) -> Surroundings:
+    keeper = keeper_of(cluster)
+    return Surroundings(
+        brokers=cluster.brokers,
+        racks=group.racks,
+        release=cluster.release,
+        zookeeper=None if keeper is None else keeper == "zookeeper",
+        producer=producer,
+        demanded=whole(group.settings[_MIN_ISR], 1),
+        binding=binding(cluster.release),
+    )
+
+
 def _shown_settings(group: TopicGroup, producer: Client) -> dict[str, str]:
     values = effective(producer)
     topic = {name: value for name, value in group.settings.items() if value != str(NEVER)}
     return {"replication.factor": str(group.replicas), **topic, **{name: values[name] for name in _OF_PRODUCERS}}
-
-
-def _unwritable(why_not: str) -> Concern:
-    return Concern(
-        kind="weakness",
-        name="unwritable",
-        sentence=f"no write with acks=all is ever accepted: {why_not}",
-        change="`min.insync.replicas` below the replication factor",
-        price="a write is acknowledged with fewer copies",
-    )
 
 
 def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]:
@@ -144,10 +165,10 @@ def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]
         yield Promised(families=tuple(under), kept=kept, sentence=sentence)
 
 
-def _weaknesses(
-    causes: Causes, settings: Mapping[str, object], performer: Performer, *, internal: bool
-) -> Iterator[Concern]:
+def _weaknesses(judging: _Judging, *, internal: bool) -> Iterator[Concern]:
     """Every recommended change that is missing; one that no story here shows the need of is a risk."""
+    causes, settings, around, performer = judging
+    chosen = Settings.from_mapping(settings)
     for change in causes.recommended:
         if internal and change.name == "idempotence":
             continue
@@ -155,21 +176,14 @@ def _weaknesses(
         yield Concern(
             kind="weakness" if blamed else "risk",
             name=change.name,
-            sentence=_filled(change.weakness, settings),
+            sentence=filled(change.weakness, chosen.to_mapping()),
             shown=tuple(_shown(each, change) for each in blamed),
             command=command_that_shows(blamed[0], settings, performer) if blamed else "",
-            change=change.how,
+            change=change.advice(chosen, around),
             price=change.price,
             measured=measured_of([change.name]),
             link=_EXPLAINED.format(blamed[0].story.lower()) if blamed else _PROMISES,
         )
-
-
-def _filled(sentence: str, settings: Mapping[str, object]) -> str:
-    """The sentence with the values of the settings that it names in braces."""
-    for name, value in Settings.from_mapping(settings).to_mapping().items():
-        sentence = sentence.replace(f"{{{name}}}", spelled(value))
-    return sentence
 
 
 def _shown(blamed: Blamed, change: AdvisedChange | None = None) -> ShownStory:
@@ -186,17 +200,17 @@ def _shown(blamed: Blamed, change: AdvisedChange | None = None) -> ShownStory:
     )
 
 
-def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], performer: Performer) -> Concern:
+def _defect(applied: Applied, judging: _Judging) -> Concern:
     """A defect, with the stories that show it where the reference broker has it, too."""
     defect = applied.defect
-    shown = [each for each in causes.left if _FINDINGS.get(each.defect) == defect.name]
+    shown = [each for each in judging.causes.left if _FINDINGS.get(each.defect) == defect.name]
     unsure = "" if applied.sure else f", unless yours is {applied.since} or later" if applied.since else ""
     return Concern(
         kind="defect",
         name=defect.name,
         sentence=f"{defect.title}: {defect.harm}{unsure}",
         shown=tuple(_shown(each) for each in shown),
-        command=command_that_shows(shown[0], settings, performer) if shown else "",
+        command=command_that_shows(shown[0], judging.settings, judging.performer) if shown else "",
         change=defect.change,
         price=defect.price,
         measured=measured_of([defect.measured], "" if defect.of == "kafka" else defect.of),
@@ -204,10 +218,10 @@ def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], pe
     )
 
 
-def _left(
-    causes: Causes, ideal: Mapping[str, object], defects: Collection[str], performer: Performer
-) -> Iterator[Concern]:
+def _left(judging: _Judging, defects: Collection[str]) -> Iterator[Concern]:
     """Harm that no recommended setting prevents, by the hardening that does; without that of ``defects``."""
+    causes, settings, around, performer = judging
+    ideal = with_changes(settings, causes.recommended)
     by_change: dict[tuple[str, ...], list[Blamed]] = {}
     for each in causes.left:
         if _FINDINGS.get(each.defect) not in defects:
@@ -221,7 +235,7 @@ def _left(
             sentence=f"no recommended setting prevents this{', but this change does' if chosen else ''}",
             shown=tuple(_shown(each) for each in blamed),
             command=command_that_shows(blamed[0], ideal, performer),
-            change=", or ".join(change.how for change in chosen),
+            change=", or ".join(change.advice(Settings.from_mapping(ideal), around) for change in chosen),
             price="; ".join(change.price for change in chosen),
             measured=measured_of(names),
         )

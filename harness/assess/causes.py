@@ -73,6 +73,12 @@ def causes_of(settings: Chosen, performer: Performer) -> Causes:
     )
 
 
+def unperformed(settings: Settings, without: str) -> Causes:
+    """The recommended changes where no write is accepted, so that no story can be performed; ``without`` one."""
+    changes = tuple(change for change in RECOMMENDED if change.applies(settings) and change.name != without)
+    return Causes(recommended=changes, weak=(), left=(), performed=0, departed=0, unknown=())
+
+
 def _with_cause(blamed: Blamed, settings: Chosen, changes: tuple[AdvisedChange, ...], performer: Performer) -> Blamed:
     """Try one change, then two together, and so on: those of the first size that helps are to blame."""
     for size in range(1, len(changes) + 1):

@@ -1,13 +1,72 @@
-"""The changes of settings that are offered, each with what it is against, how it is made, and its price."""
+"""The changes of settings that are offered, each with what it is against, how it is made, on what condition, and its
+price.
+
+Together they are one aim: applied all at once to any settings, they leave none of their weaknesses, and no change
+undoes another's. With fewer than three replicas no value of min.insync.replicas keeps both two copies and writes while
+a broker is away, so the change is a third replica, and none of that setting by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from workloads import NO_ERA, NOT_BY_RELEASE, Settings
+from harness.assess.client_settings import version_of
+from harness.assess.concerns import COPIES, brokers_needed
+from harness.assess.configuration import Client, Release
+from harness.known_defects import Library
+from harness.worlds.kafka.releases import ZOOKEEPER_GONE_SINCE, Version
+from workloads import NO_ERA, NOT_BY_RELEASE, Settings, spelled
 
 _NEWEST: Final = "4.1"
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_MIN_ISR: Final = "min.insync.replicas"
+#: The first releases with idempotent producers: of brokers (KIP-98), and of client libraries.
+_IDEMPOTENT_BROKERS: Final = Version(0, 11, 0)
+_IDEMPOTENT_CLIENTS: Final[Mapping[Library, Version]] = {
+    "java": Version(0, 11, 0),
+    "librdkafka": Version(1, 0, 0),
+    "kafka-python": Version(2, 2, 0),
+}
+#: The release out of which a cluster leaves ZooKeeper.
+_BRIDGE: Final = "3.9"
+
+
+class Surroundings(NamedTuple):
+    """What a change has to reckon with: the brokers, their release, the producer, and the demand as it is written.
+
+    ``zookeeper`` is None where it is not known. ``demanded`` is min.insync.replicas as it is set; ``binding`` is true
+    where brokers hold to it beyond all replicas (see :func:`binding`).
+    """
+
+    brokers: int | None
+    racks: int | None
+    release: Release | None
+    zookeeper: bool | None
+    producer: Client
+    demanded: int
+    binding: bool
+
+
+#: The first release that counts no more replicas than there are (KAFKA-15583).
+_CAPPED_SINCE: Final = Version(3, 7, 0)
+
+
+def binding(release: Release | None) -> bool:
+    """True if brokers hold to min.insync.replicas beyond all replicas, and so refuse every write with acks=all.
+
+    Up to 3.6 they do. Since 3.7 they take it as the number of replicas (KAFKA-15583; seen with one replica and a demand
+    of two: 3.6.2 refuses a write with acks=all, 4.3.1 takes it).
+    """
+    return release is not None and release.version < _CAPPED_SINCE
+
+
+#: Conditions of a change under some settings, in words.
+Conditions = Callable[[Settings, Surroundings], Iterator[str]]
+
+
+def _none(_: Settings, __: Surroundings) -> Iterator[str]:
+    yield from ()
 
 
 def _of_its_era(settings: Settings) -> Mapping[str, object]:
@@ -25,7 +84,8 @@ def _newest(_: Settings) -> Mapping[str, object]:
 class AdvisedChange(NamedTuple):
     """One change. ``applies`` to settings that lack it; ``values`` are what it sets.
 
-    ``weakness`` says what is wrong without it, with the settings' own values in braces; ``price`` is what it costs.
+    ``weakness`` says what is wrong without it, with the settings' own values in braces; ``how`` has those that it sets.
+    ``conditions`` are what must be so before it helps; ``price`` is what it costs.
     """
 
     name: str
@@ -34,21 +94,78 @@ class AdvisedChange(NamedTuple):
     weakness: str
     how: str
     price: str
+    conditions: Conditions = _none
+
+    def advice(self, settings: Settings, around: Surroundings) -> str:
+        """The change in words, with its conditions."""
+        how = filled(self.how, self.values(settings))
+        return how + "".join(self.conditions(settings, around))
 
 
-def _in_sync(settings: Settings) -> Mapping[str, object]:
-    return {"min.insync.replicas": max(1, min(2, settings.replication_factor - 1))}
+def filled(sentence: str, values: Mapping[str, object]) -> str:
+    """The sentence with the values of the settings that it names in braces."""
+    for name, value in values.items():
+        sentence = sentence.replace(f"{{{name}}}", spelled(value))
+    return sentence
+
+
+def _three_brokers(_: Settings, around: Surroundings) -> Iterator[str]:
+    if around.brokers is not None:
+        yield brokers_needed(around.brokers)
+    if around.racks is not None:
+        yield ", each in another rack"
+    if around.demanded != 2:
+        yield f"; then `{_MIN_ISR}=2` on the topic, not before"
+
+
+def _demand_that_can_be_met(settings: Settings, around: Surroundings) -> Iterator[str]:
+    """With acks=all a demand beyond all replicas refuses every write."""
+    if around.binding and around.demanded > settings.replication_factor:
+        first = "a third replica" if _few(settings) else f"`{_MIN_ISR}={settings.replication_factor - 1}`"
+        yield f", after {first}: until then {_MIN_ISR}={around.demanded} refuses each of these writes"
+
+
+def _all_must_answer(settings: Settings, _: Surroundings) -> Iterator[str]:
+    if settings.acks != -1:
+        yield ", with `acks=all`: the setting binds no other write"
+
+
+def _client_that_has_it(_: Settings, around: Surroundings) -> Iterator[str]:
+    library, version = around.producer.library, version_of(around.producer)
+    if version is not None and version < (since := _IDEMPOTENT_CLIENTS.get(library, version)):
+        yield f"; {library} {around.producer.version} does not have it: {library} {since} or later"
+    if around.release is not None and around.release.version < _IDEMPOTENT_BROKERS:
+        yield f"; brokers of {around.release.words} do not have it: Apache Kafka {_IDEMPOTENT_BROKERS} or later"
+
+
+def _way_up(_: Settings, around: Surroundings) -> Iterator[str]:
+    if around.zookeeper or (around.zookeeper is None and _may_have_zookeeper(around.release)):
+        yield f", from ZooKeeper by way of {_BRIDGE} and a migration to KRaft: 4.0 has no ZooKeeper"
+
+
+def _may_have_zookeeper(release: Release | None) -> bool:
+    return release is not None and release.version < ZOOKEEPER_GONE_SINCE
+
+
+def _few(settings: Settings) -> bool:
+    return settings.replication_factor < COPIES
+
+
+def _one_may_be_away(settings: Settings) -> Mapping[str, object]:
+    return {_MIN_ISR: settings.replication_factor - 1}
 
 
 #: Settings that are recommended, in the order in which they are tried.
 RECOMMENDED: Final = (
     AdvisedChange(
         "replicas",
-        lambda s: s.replication_factor < 3,
-        lambda _: {"replication.factor": 3},
-        "replication.factor={replication.factor}: there are too few copies of a record",
+        _few,
+        lambda _: {"replication.factor": COPIES, _MIN_ISR: 2},
+        "replication.factor={replication.factor}: with min.insync.replicas=1 a write may be acknowledged with one "
+        "copy, with 2 one broker away refuses every write with acks=all; fewer than three replicas cannot avoid both",
         "three replicas: `kafka-reassign-partitions.sh` with three brokers for each log partition",
         "three times the disk space and the traffic between brokers of one copy",
+        _three_brokers,
     ),
     AdvisedChange(
         "acks",
@@ -57,6 +174,7 @@ RECOMMENDED: Final = (
         "acks={acks}: a write is acknowledged before other replicas have it",
         "`acks=all` in the producer",
         "each write waits for the slowest replica in sync",
+        _demand_that_can_be_met,
     ),
     AdvisedChange(
         "unclean-election",
@@ -77,19 +195,20 @@ RECOMMENDED: Final = (
     ),
     AdvisedChange(
         "too-few-in-sync",
-        lambda s: s.min_insync_replicas < 2,
-        _in_sync,
+        lambda s: not _few(s) and s.min_insync_replicas < 2,
+        lambda _: {_MIN_ISR: 2},
         "min.insync.replicas={min.insync.replicas}: a write may be acknowledged with one copy",
-        "`min.insync.replicas=2` on the topic",
+        "`min.insync.replicas={min.insync.replicas}` on the topic",
         "writes with acks=all are refused while fewer than two replicas are in sync",
+        _all_must_answer,
     ),
     AdvisedChange(
         "all-must-be-in-sync",
-        lambda s: s.min_insync_replicas >= s.replication_factor > 1,
-        _in_sync,
+        lambda s: not _few(s) and s.min_insync_replicas >= s.replication_factor,
+        _one_may_be_away,
         "min.insync.replicas={min.insync.replicas} of {replication.factor} replicas: one broker away, even in a "
         "restart, and every write with acks=all is refused",
-        "`min.insync.replicas` one less than the replication factor",
+        "`min.insync.replicas={min.insync.replicas}` on the topic, one less than its replicas",
         "a write may be acknowledged with one copy less",
     ),
     AdvisedChange(
@@ -97,8 +216,9 @@ RECOMMENDED: Final = (
         lambda s: not s.enable_idempotence,
         lambda _: {"enable.idempotence": True, "retries": 2**31 - 1, _IN_FLIGHT: 5},
         "enable.idempotence=false: a batch that is sent again may be written twice or be overtaken",
-        "`enable.idempotence=true` in the producer, with acks=all and at most five requests in flight",
+        "`enable.idempotence=true` in the producer, with acks=all, retries, and at most five requests in flight",
         "brokers keep a few numbers of each producer",
+        _client_that_has_it,
     ),
     AdvisedChange(
         "offset-reset",
@@ -109,7 +229,6 @@ RECOMMENDED: Final = (
         "a group without an offset begins at the start of the log",
     ),
 )  # fmt: skip
-_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
 #: Further changes, against faults that take copies away.
 HARDENING: Final = (
@@ -143,15 +262,18 @@ HARDENING: Final = (
         lambda s: s.era not in {NO_ERA, _NEWEST},
         _newest,
         "",
-        "Apache Kafka 4.1 or later, formatted with its own features",
+        "Apache Kafka 4.1 or later, and after an upgrade its own features: `kafka-features.sh upgrade "
+        "--release-version 4.1`",
         "an upgrade",
+        _way_up,
     ),
 )  # fmt: skip
 
 
 def with_changes(settings: Mapping[str, object], changes: tuple[AdvisedChange, ...]) -> dict[str, object]:
-    """The settings after some changes."""
+    """The settings after some changes, each made to the settings as they were."""
+    before = Settings.from_mapping(settings)
     values = dict(settings)
     for change in changes:
-        values |= change.values(Settings.from_mapping(values))
+        values |= change.values(before)
     return values

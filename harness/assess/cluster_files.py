@@ -245,7 +245,7 @@ def _now(partitions: Collection[_Partition]) -> Now:
 
 def shared(brokers: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
     """The settings of all brokers, the first's where they differ, and what differs, with its values."""
-    names = sorted({name for own in brokers.values() for name in own} - {"broker.rack", "log.dirs"})
+    names = sorted({name for own in brokers.values() for name in own} - {"broker.rack"})
     values = {name: [own[name] for own in brokers.values() if name in own] for name in names}
     differing = {name: tuple(dict.fromkeys(each)) for name, each in values.items() if len(set(each)) > 1}
     settings = {name: each[0] for name, each in values.items()}

@@ -35,6 +35,8 @@ OF_TOPICS: Final[Mapping[str, Inherited]] = {
         {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": _HOUR_MS}, str(7 * _DAY_MS)
     ),
     "delete.retention.ms": Inherited({"log.cleaner.delete.retention.ms": 1}, str(_DAY_MS)),
+    "retention.bytes": Inherited({"log.retention.bytes": 1}, "-1"),
+    "flush.ms": Inherited({"log.flush.interval.ms": 1}, str(2**63 - 1)),
     "message.format.version": Inherited({"log.message.format.version": 1}, ""),
 }
 #: Settings of brokers that decide something of every topic, with Kafka's defaults.
@@ -55,6 +57,14 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "inter.broker.protocol.version": "",
     "log.dirs": "",
     "log.dir": "/tmp/kafka-logs",  # noqa: S108 - the default of Kafka
+    "metadata.log.dir": "",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "offsets.commit.required.acks": "-1",
+    "controlled.shutdown.enable": "true",
+    "producer.id.expiration.ms": str(_DAY_MS),
+    "controller.quorum.voters": "",
+    "remote.log.storage.system.enable": "false",
     "process.roles": "",
     "zookeeper.connect": "",
     "replica.selector.class": "",
@@ -105,13 +115,15 @@ class Now(msgspec.Struct, frozen=True):
     """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
 
     ``in_sync`` is the least number of replicas in sync; None where it is not known. ``absent`` are brokers that are
-    named as replicas, and that the cluster does not count as running.
+    named as replicas, and that the cluster does not count as running. ``eligible`` are those that could lead a log
+    partition without a leader and lose nothing (its eligible leader replicas, KIP-966).
     """
 
     leaderless: int = 0
     behind: int = 0
     in_sync: int | None = None
     absent: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
-from harness.assess.rules_in_force import acting_release, ends_safely, offsets_have_times
+from harness.assess.rules_in_force import acting_release, ends_safely, has_sequences, keeper_of, offsets_have_times
 from harness.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
@@ -50,15 +50,20 @@ def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: 
         "end-of-partition": any(each.get("enable.partition.eof") == "true" for each in reading),
         "groups": any("group.id" in each for each in reading),
         "idempotence": values["enable.idempotence"] == "true",
+        "kraft": keeper_of(cluster) == "kraft",
         "no-idempotence": values["enable.idempotence"] != "true",
         "new-protocol": any(each["group.protocol"] == "consumer" for each in reading),
         "offsets-with-times": offsets_have_times(cluster),
+        "old-message-format": not has_sequences(cluster, group),
         "one-in-flight": values["max.in.flight.requests.per.connection"] == "1",
         "old-transactions": transactions and not ends_safely(cluster, producer),
         "replicated": group.replicas > 1,
         "several-directories": "," in cluster.settings.get("log.dirs", ""),
         "several-in-flight": values["max.in.flight.requests.per.connection"] != "1",
+        "streams-groups": any(each["group.protocol"] == "streams" for each in reading),
+        "tiered-storage": cluster.broker_setting("remote.log.storage.system.enable").lower() == "true",
         "transactions": transactions,
+        "unclean-election": group.settings["unclean.leader.election.enable"].lower() == "true",
     }
     return frozenset(need for need, met in conditions.items() if met)
 

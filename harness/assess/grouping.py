@@ -14,6 +14,8 @@ from workloads import NEVER
 _DAY_MS: Final = 86_400_000
 #: A retention that no outage reaches is not told from another: a weekend, and the holiday after it.
 LONG_MS: Final = 4 * _DAY_MS
+#: Less than the segment that is written to by default: a log partition keeps little more than that.
+SMALL_BYTES: Final = 2**30
 
 
 class TopicGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,7 @@ def _together(each: Sequence[Now]) -> Now:
         behind=sum(now.behind for now in each),
         in_sync=min(in_sync, default=None),
         absent=each[0].absent,
+        eligible=tuple(sorted({broker for now in each for broker in now.eligible})),
     )
 
 
@@ -93,6 +96,10 @@ def _deciding(values: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in values.items() if value}
     if kept["flush.messages"] != "1":
         kept["flush.messages"] = str(NEVER)
+    if kept["flush.messages"] == "1" or not 0 <= whole(kept["flush.ms"], NEVER) < NEVER:
+        del kept["flush.ms"]
+    if "delete" not in kept["cleanup.policy"] or not 0 <= whole(kept["retention.bytes"], -1) < SMALL_BYTES:
+        del kept["retention.bytes"]
     retention = kept["retention.ms"]
     if "delete" not in kept["cleanup.policy"] or not 0 <= whole(retention, NEVER) < LONG_MS:
         del kept["retention.ms"]

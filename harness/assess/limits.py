@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from harness.assess.broker_risks import unset_directories
 from harness.assess.client_settings import version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.defects import parsed
-from harness.assess.risks import of_internal
+from harness.assess.internal_topics import of_internal
 from harness.assess.rules_in_force import assumptions
 from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
 from harness.errors import PlanError
-from harness.known_defects import Library, every_defect
+from harness.known_defects import Library, looked_at
 from harness.reference.core.types import OFFSETS_TOPIC
-from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, parse_version
 
 
 def limits_of(
@@ -30,12 +31,18 @@ def limits_of(
             "Measured prices are of three brokers on one machine of few processors, which had much else to do, under "
             "faults: compare a figure with the one beside it, not with those of your cluster (results/reference)."
         )
+    yield from _of_defects(cluster, [*producers, *consumers])
     yield from _of_release(cluster)
     yield from assumptions(cluster, producers)
     yield from _of_names(cluster)
     yield from _of_clients(producers, consumers, {topic.name for topic in cluster.topics})
     for risk in of_internal(cluster, producers, consumers, used=False):
         yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."
+    if unset_directories(cluster):
+        yield (
+            "No log.dirs is in the files of the brokers. If nothing else sets it, it is Kafka's default, "
+            "/tmp/kafka-logs, which a reboot may empty."
+        )
     if all(topic.racks is None for topic in cluster.topics):
         yield "Racks are not known."
     for what in cluster.unread:
@@ -48,12 +55,29 @@ def require_known(release: Release | None) -> None:
     Raises:
         PlanError: it is older than every release that has a defect or rules here.
     """
-    oldest = min(parsed(first) for defect in every_defect() if defect.of == "kafka" for first, _ in defect.affected)
+    oldest = parsed(looked_at()["kafka"][0])
     if release is not None and release.version < oldest:
         raise PlanError(
             f"nothing is known here of Apache Kafka {release.words}: the oldest release with rules and defects is "
             f"{oldest}; correct --release"
         )
+
+
+def _of_defects(cluster: Cluster, clients: Sequence[Client]) -> Iterator[str]:
+    """The releases for which defects were looked for, and those asked about for which they were not."""
+    asked: set[tuple[str, Version | None, str]] = {
+        (client.library, version_of(client), client.version) for client in clients
+    }
+    if cluster.release is not None:
+        asked.add(("kafka", cluster.release.version, cluster.release.words))
+    lists = {of: looked_at()[of] for of in dict.fromkeys(("kafka", *(client.library for client in clients)))}
+    names = {"kafka": "Apache Kafka", "java": "Kafka's own client"}
+    known = ", ".join(f"{names.get(of, of)} {oldest} to {newest}" for of, (oldest, newest) in lists.items())
+    yield f"Known defects were looked for in {known}."
+    for of, version, words in sorted(asked, key=str):
+        oldest, newest = map(parsed, lists[of])
+        if version is not None and not oldest <= version <= newest:
+            yield f"{names.get(of, of)} {words} is none of these: that few defects or none are named says nothing."
 
 
 def _of_release(cluster: Cluster) -> Iterator[str]:
@@ -99,14 +123,14 @@ def _of_releases(clients: Sequence[Client]) -> Iterator[str]:
     """Releases of clients that are older or newer than all that is known of their library."""
     for client in {(client.library, client.version): client for client in clients}.values():
         library, version = client.library, version_of(client)
-        firsts = [parsed(first) for defect in every_defect() if defect.of == library for first, _ in defect.affected]
-        if version is not None and not min(firsts) <= version <= newest(library):
+        oldest = parsed(looked_at()[library][0])
+        if version is not None and not oldest <= version <= newest(library):
             taken = (
                 "is judged as the newest, without what was added or mended since"
                 if version > newest(library)
                 else "has the settings and defects named here, and may have others"
             )
-            releases = f"{min(firsts)} to {newest(library)}"
+            releases = f"{oldest} to {newest(library)}"
             yield f"Releases {releases} of {library} are known here: {client.version} {taken}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers import counted
+from harness.assess.configuration import Now
 from harness.assess.grouping import TopicGroup
 from harness.records.assessment_file import Concern
 
@@ -18,8 +19,8 @@ def broken_now(group: TopicGroup) -> Iterator[Concern]:
         yield _now(
             "no-leader",
             f"{_share(now.leaderless, group)} no leader: no write or read succeeds there",
-            "start a broker that has a replica in sync; only if no such broker can start, elect an unclean leader, "
-            "which loses acknowledged writes",
+            f"start {_to_start(now)}; only if no such broker can start, elect an unclean leader, which loses "
+            "acknowledged writes",
         )
     if group.refuses_writes:
         demanded = group.settings["min.insync.replicas"]
@@ -42,6 +43,13 @@ def broken_now(group: TopicGroup) -> Iterator[Concern]:
             f"replicas are on brokers that do not run, or do not answer: {', '.join(map(str, now.absent))}",
             "start these brokers again, or move their replicas: `kafka-reassign-partitions.sh`",
         )
+
+
+def _to_start(now: Now) -> str:
+    """The brokers that may lead and lose nothing, where the listing named them."""
+    if not now.eligible:
+        return "a broker that has a replica in sync"
+    return f"one of these brokers, whose replicas may lead and lose nothing (Elr): {', '.join(map(str, now.eligible))}"
 
 
 def _now(name: str, sentence: str, change: str) -> Concern:

@@ -28,7 +28,7 @@ _SESSION_MS: Final = 45_000
 #: The words of client libraries for the end of a log.
 LATEST: Final = ("latest", "largest", "end")
 #: More replicas change no answer, and take long to simulate.
-_COPIES_MAX: Final = 9
+COPIES_MAX: Final = 9
 
 
 def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[str, object]:
@@ -41,7 +41,7 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     values = rules_of(cluster, group) | {
         "acks": client["acks"],
         "enable.idempotence": idempotent and has_sequences(cluster, group),
-        "replication.factor": min(group.replicas, _COPIES_MAX),
+        "replication.factor": min(group.replicas, COPIES_MAX),
         "min.insync.replicas": whole(group.settings["min.insync.replicas"], 1),
         "unclean.leader.election.enable": group.settings["unclean.leader.election.enable"] == "true",
     }

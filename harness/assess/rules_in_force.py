@@ -97,8 +97,9 @@ def rules_of(cluster: Cluster, group: TopicGroup) -> dict[str, object]:
 
 def has_sequences(cluster: Cluster, group: TopicGroup) -> bool:
     """True if messages have the numbers of their producers, so that a batch is known again (KIP-98)."""
-    spoken = _spoken_version(cluster, group.settings.get(_FORMAT, ""))
-    return keeper_of(cluster) == "kraft" or spoken is None or spoken >= _EPOCHS_IN_FORMAT
+    own = cluster.release.version if cluster.release else None
+    acting = min(filter(None, (own, _spoken_version(cluster, group.settings.get(_FORMAT, "")))), default=None)
+    return keeper_of(cluster) == "kraft" or acting is None or acting >= _EPOCHS_IN_FORMAT
 
 
 def acting_release(cluster: Cluster) -> Release | None:

@@ -28,7 +28,7 @@ from checkers import (
     fetch,
     find_histories,
 )
-from harness.errors import NamedWronglyError, ResultsError
+from harness.errors import NamedWronglyError, NoHistoryError, ResultsError
 from harness.machine.java import usable_java
 from harness.machine.translated_errors import translated_errors
 from harness.progress import Progress
@@ -77,13 +77,14 @@ def judge_all(
 
     Raises:
         JavaError: there is no Java for PySpark.
-        ResultsError: nothing is there to judge.
+        ResultsError: nothing is there to judge; by its class, because a path is wrong, or has no history.
         HarnessError: Spark failed.
     """
     histories = find_histories(paths)
     for history in histories:
         if history.kind is SourceKind.NOTHING:
-            raise NamedWronglyError(str(history.problem))
+            absent = isinstance(history.path, Path) and not history.path.exists()
+            raise (NamedWronglyError if absent else NoHistoryError)(str(history.problem))
         if history.kind is SourceKind.UNREACHABLE:
             raise ResultsError(str(history.problem))
     usable_java()

@@ -14,7 +14,7 @@ from harness import campaign
 from harness.cli.replay import described
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.cli.verdict_table import show_judged
-from harness.errors import EXIT_PLAN, NamedWronglyError
+from harness.errors import NamedWronglyError
 from harness.progress import Progress
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, check_writable, write_file
 from harness.records.verdict_lines import WrittenVerdicts
@@ -56,8 +56,8 @@ def check(
 
     A PATH is a run's directory, a campaign's, a file of JSON lines, or a directory of those. It may be a URI (s3a://,
     s3://, gs://, hdfs://, file://). Verdicts are written to verdicts.jsonl in each directory named, those of other
-    histories to ./verdicts.jsonl; the last line is the verdict and where they are. Exit code 64 if none of the
-    histories could be read.
+    histories to ./verdicts.jsonl; the last line is the verdict and where they are. Exit code 2 if what
+    is there could not be read as a history.
     """
     try:
         places = [place_of(path) for path in paths]
@@ -76,7 +76,7 @@ def check(
     written = [campaign.write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     counted = campaign.count_cells(places, judged)
     _write_for_ci(counted, junit, summary)
-    code = EXIT_PLAN if all(campaign.is_unreadable(history) for history in judged) else counted.exit_code
+    code = counted.exit_code
     if terminal.as_json:
         for history in judged:
             terminal.json(

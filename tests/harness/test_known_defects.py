@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from checkers import ANOMALIES
 from harness.comparison import Ran, fits, ran_by
-from harness.known_defects import every_defect, product_findings
+from harness.known_defects import every_defect, looked_at, product_findings
 from harness.machine.versions import this_machine
 from harness.records.campaign_record import CampaignRecord, WorldRuns
 from tests.harness.comparison.conftest import night, run_lines
@@ -47,6 +48,25 @@ def test_every_defect_is_whole() -> None:
         assert defect.link.startswith(("https://", "docs/")), defect.name
         assert defect.link.startswith("https://") or (ROOT / defect.link).is_file(), defect.name
         assert all((defect.title, defect.harm, defect.change, defect.price)), defect.name
+
+
+def test_the_releases_that_were_looked_at_are_those_of_the_entries() -> None:
+    looked = looked_at()
+    for defect in every_defect():
+        oldest, newest = map(numbers, looked[defect.of])
+        assert all(oldest <= numbers(first) <= newest for first, _ in defect.affected), defect.name
+    for of, (oldest_release, _) in looked.items():
+        firsts = [numbers(first) for each in every_defect() if each.of == of for first, _ in each.affected]
+        assert min(firsts) == numbers(oldest_release), of
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["KAFKA-13598", "KAFKA-7897", "KAFKA-12670", "KAFKA-20254", "KAFKA-20416", "KAFKA-18019", "KAFKA-19858"],
+)
+def test_an_entry_says_where_its_releases_were_read(name: str) -> None:
+    (defect,) = (each for each in every_defect() if each.name == name)
+    assert re.search(r"pull requests? \d{4,5}", defect.read)
 
 
 def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_other_does() -> None:

@@ -60,17 +60,17 @@ def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Performer) -> Non
         topic("two-copies", SAFE, replicas=2, racks=2),
         topic("two-racks", SAFE, racks=2),
         topic("short", SAFE | {"retention.ms": "3600000"}),
-        topic("unwritable", {"min.insync.replicas": "4"}),
+        topic("beyond", {"min.insync.replicas": "4"}),
     )
     assert named(assessed(stage, *topics)) == {
         "clean": set(),
         "unclean": {"unclean-election"},
         "one-in-sync": {"too-few-in-sync"},
         "all-in-sync": {"all-must-be-in-sync"},
-        "two-copies": {"replicas", "all-must-be-in-sync"},
+        "two-copies": {"replicas"},
         "two-racks": {"racks"},
         "short": {"retention"},
-        "unwritable": {"unwritable"},
+        "beyond": {"all-must-be-in-sync", "unmet-demand"},
     }
 
 

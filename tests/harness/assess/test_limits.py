@@ -79,7 +79,7 @@ def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(s
 def test_a_demand_beyond_all_replicas_is_no_matter_of_the_moment(stage: Performer) -> None:
     demanding = topic("t", {"min.insync.replicas": "4"})
     whole = msgspec.structs.replace(demanding, now=Now(in_sync=3))
-    assert named(assessed(stage, whole))["t"] == {"unwritable"}
+    assert named(assessed(stage, whole, release="3.6.2"))["t"] == {"unwritable"}
 
 
 def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Performer) -> None:
@@ -115,6 +115,26 @@ def test_releases_of_clients_that_are_not_known_are_told(
     assert all(told in each and f": {version} " in each for each in limits)
 
 
+@pytest.mark.parametrize(
+    ("release", "library", "version", "outside"),
+    [
+        ("4.3.1", "java", "4.3.1", []),
+        ("4.3.2", "java", "4.3.1", ["Apache Kafka 4.3.2"]),
+        ("4.4.0", "java", "4.4.0", ["Kafka's own client 4.4.0", "Apache Kafka 4.4.0"]),
+        ("0.8.2.2", "librdkafka", "0.11.6", ["librdkafka 0.11.6"]),
+        ("3.9.2", "kafka-python", "1.0.0", ["kafka-python 1.0.0"]),
+    ],
+)
+def test_the_releases_for_which_defects_were_looked_for_are_told_and_those_outside(
+    release: str, library: Library, version: str, outside: list[str], stage: Performer
+) -> None:
+    producer = Client(name="p", library=library, version=version)
+    limits = assessed(stage, topic("t", SAFE), producer=producer, release=release).limits
+    assert any(each.startswith("Known defects were looked for in Apache Kafka 0.8.0 to 4.3.1, ") for each in limits)
+    said = [each.partition(" is none of these:")[0] for each in limits if "is none of these: that few" in each]
+    assert said == outside
+
+
 ONE_COPY = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -124,9 +144,8 @@ ONE_COPY = {
 
 def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: Performer) -> None:
     producer = Client(name="p", library="java", settings={"transactional.id": "t"})
-    consumer = Client(
-        name="c", library="java", settings={"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    )
+    careful = {"auto.offset.reset": "earliest", "enable.auto.commit": "false", "isolation.level": "read_committed"}
+    consumer = Client(name="c", library="java", settings=careful)
     used = assessed(stage, topic("t", SAFE), producer=producer, consumers=(consumer,), settings=ONE_COPY)
     assert named(used)["t"] == {f"internal-{name}" for name in ONE_COPY}
     assert not any("is made with it" in limit for limit in used.limits)

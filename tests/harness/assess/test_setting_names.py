@@ -57,7 +57,7 @@ def test_the_file_has_the_names_that_an_installed_release_prints(writer: ModuleT
 
 def test_every_setting_that_decides_here_exists() -> None:
     assert OF_TOPICS.keys() - names_of_kafka("topic", NEWEST) == {"message.format.version"}
-    old = {"zookeeper.connect", "inter.broker.protocol.version"}
+    old = {"zookeeper.connect", "inter.broker.protocol.version", "offsets.commit.required.acks"}
     assert OF_BROKERS.keys() - names_of_kafka("broker", NEWEST) == old
     assert OF_BROKERS.keys() <= names_of_kafka("broker")
     assert OF_TOPICS.keys() <= names_of_kafka("topic")

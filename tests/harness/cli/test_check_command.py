@@ -188,11 +188,36 @@ def test_a_cell_that_lacks_something_is_named_where_all_its_runs_are_held(
     assert "not exercised" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("names", "code"), [(["bad.jsonl"], 64), (["bad.jsonl", "good.jsonl"], 2)])
-def test_64_is_for_nothing_that_could_be_read(asked: dict[str, Any], names: list[str], code: int) -> None:
-    assert exit_code_of(["check", *names]) == code
+@pytest.mark.parametrize("names", [["bad.jsonl"], ["bad.jsonl", "good.jsonl"]])
+def test_what_is_no_history_is_unknown(asked: dict[str, Any], names: list[str]) -> None:
+    assert exit_code_of(["check", *names]) == 2
     reported = {line["history"]: line.get("reason") for line in lines_of(Path("verdicts.jsonl"))}
     assert reported["bad.jsonl"] == 'line 1: the operation has no "f"'
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (os.devnull, "/dev/null cannot be read: it is not a regular file; name runs, a campaign, or files"),
+        ("empty", "empty is neither Parquet nor has the name of JSON lines"),
+        ("empty.jsonl", "nothing was sent or read: an empty history proves nothing"),
+        ("words.jsonl", "not valid JSON"),
+        ("folder", "holds no history; name runs, a campaign, or files of JSON lines"),
+    ],
+)
+def test_a_place_without_a_history_ends_with_2_and_words(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("empty").touch()
+    Path("empty.jsonl").touch()
+    Path("words.jsonl").write_text("not a history\n")
+    assert exit_code_of(["check", name]) == 2
+    out, err = capsys.readouterr()
+    assert said in out + err
+    assert exit_code_of(["check", "absent.jsonl"]) == 64
+    assert "absent.jsonl does not exist" in capsys.readouterr().err
 
 
 def test_a_uri_of_no_known_store_is_a_wrong_command(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

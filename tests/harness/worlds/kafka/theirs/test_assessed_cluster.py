@@ -49,10 +49,10 @@ TOPICS: dict[str, tuple[int, dict[str, str], set[str]]] = {
     "unclean": (3, {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}, {"unclean-election"}),
     "one-in-sync": (3, {"min.insync.replicas": "1"}, {"too-few-in-sync"}),
     "all-in-sync": (3, {"min.insync.replicas": "3"}, {"all-must-be-in-sync"}),
-    "one-copy": (1, {"min.insync.replicas": "1"}, {"replicas", "too-few-in-sync"}),
-    "two-copies": (2, {"min.insync.replicas": "1"}, {"replicas", "too-few-in-sync"}),
+    "one-copy": (1, {"min.insync.replicas": "1"}, {"replicas"}),
+    "two-copies": (2, {"min.insync.replicas": "1"}, {"replicas"}),
     "short": (3, {"min.insync.replicas": "2", "retention.ms": "3600000"}, {"retention"}),
-    "unwritable": (1, {"min.insync.replicas": "2"}, {"unwritable"}),
+    "beyond": (1, {"min.insync.replicas": "2"}, {"replicas", "unmet-demand"}),
     "theirs": (3, {}, {"all-must-be-in-sync"}),
 }
 NEW = [name for name in TOPICS if name != "theirs"]
