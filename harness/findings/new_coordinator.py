@@ -1,25 +1,18 @@
-"""A new coordinator of a group that tells an older offset than was acknowledged: the script of finding 015.
+"""Finding 015: a new coordinator of a group tells an older offset than was acknowledged.
 
 Broker 0 coordinates the group, and acknowledges a commit. At once another in-sync broker becomes the coordinator: an
 operator moves the leader of the log partition with the offsets, or broker 0 is killed. The new coordinator is asked
 what the group has committed, by requests of our own with and without KIP-447's flag for stable offsets, and by clients,
-until all answers are right; and clients begin where it says. As a program it tells the answers of each round; the exit
-code is 1 where one was too old:
-
-    python -m tests.harness.clients.new_coordinator --version 4.3.1
-    python -m tests.harness.clients.new_coordinator --way killed --rounds 5
-    python -m tests.harness.clients.new_coordinator --rest 2
+until all answers are right; and clients begin where it says.
 """
 
 from __future__ import annotations
 
 import select
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from pathlib import Path
+from contextlib import ExitStack
+from functools import partial
 from statistics import median
 from typing import Any, Final, Literal, NamedTuple, get_args
 
@@ -28,29 +21,24 @@ import kafka
 from typing_extensions import override
 
 from harness.clients import DirectConnection
+from harness.findings.group_requests import ANSWER_S, commits, connected, offset_in, question
+from harness.findings.internal_topics import SAFE_SETTINGS, SERVING
+from harness.findings.playable import PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.script import OperatedScript, commits_of, subscribe
+from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.observations import BecameLeader
-from harness.plan import Kafka
 from harness.plan.worlds import ClientName
-from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.log_events import LogTail
 from nemesis.cluster import require
-from tests.harness.clients.group_requests import ANSWER_S, commits, connected, offset_in, question
-from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
-from tests.harness.clients.script import rules_of, script_options
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads import LogPartition
-from workloads.client import Consumer, Membership, Offsets, PollOutcome
-from workloads.settings import IsolationLevel
+from workloads import Clients, Consumer, IsolationLevel, LogPartition, Membership, Offsets, PollOutcome
 
 #: The leader of the partition with the offsets is moved as planned, the same while the third broker hangs, or it is
 #: killed.
-Way = Literal["moved", "hung", "killed"]
+Loss = Literal["moved", "hung", "killed"]
 GROUP: Final = "new"
 FIRST, NEXT, THIRD = 0, 1, 2
 ASSIGNMENT: Final = ((NEXT, THIRD, FIRST),) * len(PARTITIONS)
-#: The one partition that serves every group.
-SERVING: Final = f"{OFFSETS_TOPIC}-0"
 OF_BROKERS: Final = {"offsets.topic.num.partitions": 1}
 AGAIN_US: Final = 20_000
 #: Until all have the right answer; a library may never begin (librdkafka #5586).
@@ -61,25 +49,27 @@ ISOLATIONS: Final = get_args(IsolationLevel)
 #: Records of the partition; each round commits one more.
 RECORDS: Final = 100
 POLL_MS: Final = 50
+#: Rounds on one cluster.
+ROUNDS: Final = 5
 #: The libraries whose consumers we can have begin at the group's offset without being members.
 ASSIGNABLE: Final[Mapping[ClientName, Callable[[str, int], Any]]] = {
     "confluent-kafka": confluent_kafka.TopicPartition,
     "kafka-python": kafka.TopicPartition,
 }
 
-Answer = int | str
+ToldOffset = int | str
 
 
-class Told(NamedTuple):
+class ToldTimes(NamedTuple):
     """An offset or error that was answered, with the milliseconds since the commit, and how often in a row."""
 
-    answer: Answer
+    answer: ToldOffset
     since_ms: int
     until_ms: int
     times: int
 
 
-class Round(NamedTuple):
+class CoordinatorRound(NamedTuple):
     """The answers to what the group has committed, after ``acknowledged``.
 
     Attributes:
@@ -92,20 +82,20 @@ class Round(NamedTuple):
     acknowledged: int
     end: int
     high_watermark: int
-    answers: dict[str, list[Told]]
+    answers: dict[str, list[ToldTimes]]
 
-    def too_old(self, asker: str) -> list[Told]:
+    def too_old(self, asker: str) -> list[ToldTimes]:
         """The answers to this one that were older than what had been acknowledged."""
         return [
             told for told in self.answers[asker] if isinstance(told.answer, int) and told.answer < self.acknowledged
         ]
 
 
-class Asker:
+class OffsetAsker:
     """Collects the answers to a question that is asked again and again."""
 
     def __init__(self, acknowledged: int, since_s: float) -> None:
-        self.told: list[Told] = []
+        self.told: list[ToldTimes] = []
         self._acknowledged, self._since_s = acknowledged, since_s
 
     @property
@@ -116,17 +106,17 @@ class Asker:
     def go_on(self) -> None:
         """Ask, if this does not ask by itself."""
 
-    def hear(self, answer: Answer) -> None:
+    def hear(self, answer: ToldOffset) -> None:
         """Keep an answer."""
         ms = round((time.monotonic() - self._since_s) * 1_000)
         if self.told and self.told[-1].answer == answer:
             last = self.told[-1]
             self.told[-1] = last._replace(until_ms=ms, times=last.times + 1)
         else:
-            self.told.append(Told(answer, ms, ms, 1))
+            self.told.append(ToldTimes(answer, ms, ms, 1))
 
 
-class OwnAsker(Asker):
+class RequestAsker(OffsetAsker):
     """One question at a time on a connection of our own."""
 
     def __init__(self, connection: DirectConnection, acknowledged: int, since_s: float, *, stable: bool) -> None:
@@ -144,13 +134,12 @@ class OwnAsker(Asker):
             self._waits = True
 
 
-class ClientAsker(Asker):
+class ClientAsker(OffsetAsker):
     """A client that asks for the group's offset."""
 
     def __init__(self, consumer: Consumer, acknowledged: int, since_s: float) -> None:
         super().__init__(acknowledged, since_s)
-        assert consumer.commits is not None
-        self._ask, self._waits = consumer.commits.ask_committed, False
+        self._ask, self._waits = commits_of(consumer).ask_committed, False
 
     @override
     def go_on(self) -> None:
@@ -164,7 +153,7 @@ class ClientAsker(Asker):
         self.hear(answer.offsets.get(PARTITIONS[0], (answer.error or "nothing").partition(":")[0]))
 
 
-class Beginner(Asker):
+class BeginningReader(OffsetAsker):
     """A client that begins to read, and the offset of the first record that it gets."""
 
     def __init__(self, consumer: Consumer, acknowledged: int, since_s: float) -> None:
@@ -188,39 +177,45 @@ class Beginner(Asker):
 class NewCoordinator(OperatedScript):
     """The script on one cluster, with one library."""
 
-    def __init__(self, cluster: Cluster, operator: Administration, client: ClientName, way: Way, rest_us: int) -> None:
-        super().__init__(cluster, operator)
+    def __init__(
+        self, cluster: OpenCluster, clients: Clients, operator: Administration, client: ClientName, loss: Loss
+    ) -> None:
+        super().__init__(cluster, clients, operator)
         self._client: ClientName = client
-        self._way, self._rest_us = way, rest_us
+        self._loss = loss
         self._acknowledged = 1
         self.send(self.clients.producer(cluster.next_process()), [(PARTITIONS[0], b"key")] * RECORDS)
         self.commit(GROUP, {PARTITIONS[0]: self._acknowledged})  # so that there is a partition for commits
 
-    def play(self) -> Round:
-        """Commit, lose the coordinator, and ask the next one."""
+    def play(self, rest_us: int) -> CoordinatorRound:
+        """Commit, lose the coordinator after ``rest_us``, and ask the next one."""
         self._begin()
         log = LogTail(self.cluster.directory / "logs" / f"node-{NEXT}.log")
         log.events()
         self._acknowledged += 1
         with connected(self.cluster, FIRST) as connection:
-            assert commits(connection, GROUP, self._acknowledged)
+            if not commits(connection, GROUP, self._acknowledged):
+                raise NotObservedError("a commit was not acknowledged")
         since_s = time.monotonic()
-        self.let_pass(self._rest_us)
+        self.let_pass(rest_us)
         self._lose()
         answers = self._answers(since_s)
         self._restore()
-        (role,) = (each for each in log.events() if isinstance(each, BecameLeader) and each.partition == SERVING)
-        assert role.end_offset is not None
-        assert role.high_watermark is not None
-        return Round(self._acknowledged, role.end_offset, role.high_watermark, answers)
+        roles = [each for each in log.events() if isinstance(each, BecameLeader) and each.partition == SERVING]
+        if len(roles) != 1:
+            raise NotObservedError(f"broker {NEXT} became the coordinator {len(roles)} times in a round")
+        (role,) = roles
+        if role.end_offset is None or role.high_watermark is None:
+            raise NotObservedError("the new coordinator did not log the end of its log")
+        return CoordinatorRound(self._acknowledged, role.end_offset, role.high_watermark, answers)
 
-    def _answers(self, since_s: float) -> dict[str, list[Told]]:
+    def _answers(self, since_s: float) -> dict[str, list[ToldTimes]]:
         """Ask in every way until each has the right answer, or has begun to read."""
         with ExitStack() as ending:
-            askers = dict[str, Asker]()
+            askers = dict[str, OffsetAsker]()
             for stable in (False, True):
                 connection = ending.enter_context(connected(self.cluster, NEXT))
-                askers[f"request{', stable' * stable}"] = OwnAsker(
+                askers[f"request{', stable' * stable}"] = RequestAsker(
                     connection, self._acknowledged, since_s, stable=stable
                 )
             for isolation in ISOLATIONS:
@@ -228,7 +223,7 @@ class NewCoordinator(OperatedScript):
                     self._consumer(ending, isolation), self._acknowledged, since_s
                 )
             for name, consumer in self._beginning(ending):
-                askers[name] = Beginner(consumer, self._acknowledged, since_s)
+                askers[name] = BeginningReader(consumer, self._acknowledged, since_s)
             until_s = time.monotonic() + ASKED_S
             while not all(asker.ended for asker in askers.values()) and time.monotonic() < until_s:
                 for asker in askers.values():
@@ -239,9 +234,8 @@ class NewCoordinator(OperatedScript):
     def _beginning(self, ending: ExitStack) -> Iterator[tuple[str, Consumer]]:
         """Consumers that begin where the group stands: a member of it, and others, where their library lets us."""
         member = self._consumer(ending, "read_uncommitted")
-        assert member.subscription is not None
         topic, index = LogPartition.named(PARTITIONS[0])
-        member.subscription.subscribe([topic], lambda _: None)
+        subscribe(member, lambda _: None)
         yield "member", member
         if make := ASSIGNABLE.get(self._client):
             for isolation in ISOLATIONS:
@@ -259,68 +253,53 @@ class NewCoordinator(OperatedScript):
     def _begin(self) -> None:
         """Broker 0 coordinates, all are in sync, and an election would prefer the next one."""
         self.lead(SERVING, FIRST)
-        refused = self.operator.reassign(SERVING, (NEXT, FIRST, THIRD))
-        assert not refused, refused
+        self.granted(self.operator.reassign(SERVING, (NEXT, FIRST, THIRD)))
         with connected(self.cluster, FIRST) as connection:
-            self.until(lambda: commits(connection, GROUP, self._acknowledged))
+            self.wait("broker 0 coordinates", lambda: commits(connection, GROUP, self._acknowledged))
         self.let_pass(SETTLED_US)
 
     def _lose(self) -> None:
         processes = require(self.cluster.target.processes)
-        if self._way == "killed":
+        if self._loss == "killed":
             processes.kill(FIRST)
-            self.until(lambda: self.view(SERVING).leader == NEXT)
+            self.wait("broker 1 coordinates", lambda: self.view(SERVING).leader == NEXT)
             return
-        refused = self.operator.move_leader(SERVING, NEXT, (NEXT, FIRST, THIRD))
-        assert not refused, refused
-        if self._way == "hung":
+        self.granted(self.operator.move_leader(SERVING, NEXT, (NEXT, FIRST, THIRD)))
+        if self._loss == "hung":
             processes.pause(THIRD)
 
     def _restore(self) -> None:
         processes = require(self.cluster.target.processes)
-        if self._way == "killed":
+        if self._loss == "killed":
             processes.restart(FIRST)
-        elif self._way == "hung":
+        elif self._loss == "hung":
             processes.resume(THIRD)
-        self.until(lambda: self.is_whole(SERVING))
+        self.wait_until_whole(SERVING)
 
 
-def played(
-    version: str, client: ClientName, directory: Path, rounds: int, *, way: Way = "moved", rest_s: float = 0
-) -> Iterator[Round]:
-    """Play it several times on a new cluster of this release, with one library."""
-    planned = Kafka(version=version, client=client)
-    with ExitStack() as ending:
-        world = tuned_world(planned, directory, SAFE_SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
-        ending.callback(world.close)
-        world.open()
-        servers = world.clients.bootstrap
-        operator = ending.enter_context(closing(Administration(lambda: [servers[NEXT]])))
-        script = NewCoordinator(Cluster(world, directory), operator, client, way, round(rest_s * 1_000_000))
-        for _ in range(rounds):
-            yield script.play()
+def play(stage: FindingStage, loss: Loss, *, rest_us: int = 0) -> Played:
+    """Play it several times on a new cluster."""
+    with ExitStack() as resources:
+        library = stage.library(resources)
+        cluster = resources.enter_context(stage.kafka(SAFE_SETTINGS, OF_BROKERS, assignment=ASSIGNMENT))
+        clients = resources.enter_context(cluster.clients_until_closed(library))
+        operator = resources.enter_context(cluster.operator(NEXT))
+        script = NewCoordinator(cluster, clients, operator, stage.client, loss)
+        return played([script.play(rest_us) for _ in range(ROUNDS)])
 
 
-def main() -> None:
-    """Play it, and say what was answered."""
-    parser = script_options(__doc__, client="confluent-kafka")
-    parser.add_argument("--way", default="moved", choices=get_args(Way), help="how broker 0 loses the group")
-    parser.add_argument("--rest", default=0.0, type=float, help="seconds between the commit and that; 2: a control")
-    parser.add_argument("--rounds", default=20, type=int)
-    asked = parser.parse_args()
-    rounds: list[Round] = []
-    with tempfile.TemporaryDirectory() as directory:
-        tries = played(asked.version, asked.client, Path(directory), asked.rounds, way=asked.way, rest_s=asked.rest)
-        for each in tries:
-            rounds.append(each)
-            sys.stdout.write(f"{_line(each)}\n")
-            sys.stdout.flush()
-    for asker in rounds[0].answers:
-        sys.stdout.write(f"{_summary(asker, rounds)}\n")
-    sys.exit(any(each.too_old(asker) for each in rounds for asker in each.answers))
+def played(rounds: Sequence[CoordinatorRound]) -> Played:
+    """It shows where an answer was older than the commit that had been acknowledged."""
+    facts = [
+        f"{each.acknowledged} was acknowledged; broker {NEXT} was elected with high watermark {each.high_watermark} of "
+        f"{each.end}"
+        for each in rounds
+    ]
+    facts += [_summary(asker, rounds) for asker in rounds[0].answers]
+    return Played.of(facts, shown=any(each.too_old(asker) for each in rounds for asker in each.answers))
 
 
-def _summary(asker: str, rounds: Sequence[Round]) -> str:
+def _summary(asker: str, rounds: Sequence[CoordinatorRound]) -> str:
     """Say in how many rounds an answer was too old, and for how long; and in how many none came."""
     old = [told for each in rounds if (told := each.too_old(asker))]
     lasted = [told[-1].until_ms - told[0].since_ms for told in old]
@@ -332,17 +311,23 @@ def _summary(asker: str, rounds: Sequence[Round]) -> str:
     )
 
 
-def _line(seen: Round) -> str:
-    askers = "; ".join(f"{asker}: {_spelled(told)}" for asker, told in seen.answers.items())
-    return f"{seen.acknowledged} acknowledged, elected at {seen.high_watermark} of {seen.end}; {askers}"
-
-
-def _spelled(answers: Sequence[Told]) -> str:
-    return (
-        ", ".join(f"{each.answer} at {each.since_ms}{f' to {each.until_ms}' * (each.times > 1)} ms" for each in answers)
-        or f"nothing in {ASKED_S} s"
-    )
-
-
-if __name__ == "__main__":
-    main()
+_CLIENTS: Final[tuple[ClientName, ...]] = ("confluent-kafka", "java", "kafka-python")
+FINDING: Final = PlayableFinding(
+    "015",
+    {
+        "moved": Way(
+            "the next coordinator is elected as planned", partial(play, loss="moved"), expects_defect(), _CLIENTS
+        ),
+        "hung": Way(
+            "the same, while the third broker hangs", partial(play, loss="hung"), expects_defect(), _CLIENTS, minutes=2
+        ),
+        "killed": Way("the coordinator is killed", partial(play, loss="killed"), expects_defect(), _CLIENTS, minutes=2),
+        "rested": Way(
+            "as moved, two seconds after the commit",
+            partial(play, loss="moved", rest_us=SETTLED_US),
+            expects_nothing,
+            _CLIENTS,
+        ),
+    },
+    controls=("3.9.2",),
+)

@@ -11,11 +11,14 @@ from confluent_kafka import Producer
 
 from workloads import LogPartition, values
 
+#: The process of its values.
 PROCESS = 900
 KEY = b"key"
 LIMIT_S = 120.0
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Write, and commit once there is a line on standard input; each step within the limit."""
     bootstrap, transactional_id, *partitions = sys.argv[1:]
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(LIMIT_S)
@@ -24,9 +27,14 @@ if __name__ == "__main__":
         topic, partition = LogPartition.named(name)
         payload = values.encode(name, KEY, values.join(PROCESS, number))
         producer.produce(topic, payload, KEY, partition=partition)
-    assert producer.flush(LIMIT_S) == 0
+    if producer.flush(LIMIT_S):
+        sys.exit("not all records were acknowledged")
     sys.stdout.write("sent\n")
     sys.stdout.flush()
     sys.stdin.readline()
     producer.commit_transaction(LIMIT_S)
     sys.stdout.write("committed\n")
+
+
+if __name__ == "__main__":
+    main()

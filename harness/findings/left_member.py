@@ -1,44 +1,33 @@
-"""A member that was given up and commits in a transaction all the same: the script of finding 014.
+"""Finding 014: a member that was given up commits in a transaction all the same.
 
 A member reads records and processes them for longer than max.poll.interval.ms, so its library leaves the group. Another
 member reads the same records, and commits them in a transaction. Then the first one goes on: it writes its effect,
 hands over the offsets with what its library says of its membership, and commits. The coordinator must refuse that
-(KIP-447). As a program it says what was committed; the exit code is 1 where both effects were:
-
-    python -m tests.harness.clients.left_member --version 4.3.1 --client java
+(KIP-447).
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.plan import Kafka
-from harness.plan.worlds import ClientName
-from harness.worlds.kafka import client_library, kafka_world
-from tests.harness.clients.script import Script, rules_of, script_options
-from tests.harness.clients.unstable_start import SETTINGS, configured
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
-from workloads.client import Consumer, Membership, MemberToken, PollOutcome, SendOutcome
-from workloads.operations import EventType
+from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
+from harness.findings.script import Script, commits_of, subscribe
+from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError
+from harness.findings.unstable_start import SETTINGS
+from workloads import Consumer, EventType, Membership, MemberToken, PollOutcome, SendOutcome
 
 INPUT, OUTPUT, *_ = PARTITIONS
 RECORDS: Final = 10
 POLL_MS: Final = 100
 #: A member that has not polled for so long leaves its group.
 POLL_INTERVAL_MS: Final = 6_000
-#: librdkafka makes no consumer whose session is longer.
-OF_CONSUMERS: Final = {"max.poll.interval.ms": POLL_INTERVAL_MS, "session.timeout.ms": POLL_INTERVAL_MS}
 #: The library has seen by then that it is out of the group.
 LEFT_US: Final = 3_000_000
-CLOSE_S: Final = 10
 
 
-class Seen(NamedTuple):
+class LeftSeen(NamedTuple):
     """The result of a try.
 
     Attributes:
@@ -52,14 +41,13 @@ class Seen(NamedTuple):
     committed: int
 
 
-class Member:
+class SlowMember:
     """A member that polls until it has read all records, and not any more."""
 
     def __init__(self, script: LeftMember, group: Membership) -> None:
         self.read = 0
         self.consumer: Consumer = script.clients.consumer(script.cluster.next_process(), group, "read_committed")
-        assert self.consumer.subscription is not None
-        self.consumer.subscription.subscribe(["ackproof"], lambda _: None)
+        subscribe(self.consumer, lambda _: None)
         self.poll()
 
     def poll(self) -> None:
@@ -75,31 +63,31 @@ class Member:
 class LeftMember(Script):
     """The script, on one cluster, with one library."""
 
-    def play(self, membership: Membership) -> Seen:
+    def play(self, membership: Membership) -> LeftSeen:
         """Let a second member take over while the first one processes for too long, and the first one go on."""
         before = len(self.read([OUTPUT]))
         producer = self.clients.producer(self.cluster.next_process())
         self.send(producer, [(INPUT, b"key")] * RECORDS)
-        slow = Member(self, membership)
-        self.until(lambda: slow.read == RECORDS)
-        successor = Member(self, membership)
-        self.until(lambda: successor.read == RECORDS)
-        assert not self.commit_effect("successor", successor)
+        slow = SlowMember(self, membership)
+        self.wait("the first member has read all records", lambda: slow.read == RECORDS)
+        successor = SlowMember(self, membership)
+        self.wait("the second member has read all records", lambda: successor.read == RECORDS)
+        if error := self.commit_effect("successor", successor):
+            raise NotObservedError(f"the second member could not commit: {error}")
         self.let_pass(LEFT_US)
         refused = self.commit_effect("slow", slow)
         offsets = self.committed(membership.group, [INPUT])
         effects = len(self.read([OUTPUT])) - before
         for client in (producer, slow.consumer, successor.consumer):
             client.close()
-        return Seen(refused, effects, offsets[INPUT])
+        return LeftSeen(refused, effects, offsets[INPUT])
 
-    def commit_effect(self, transactional_id: str, member: Member) -> str:
+    def commit_effect(self, transactional_id: str, member: SlowMember) -> str:
         """Write an effect, and commit it with the member's offset; the error that ended it, "" where none did."""
         producer, calls = self.transactional(transactional_id)
         self.done(calls.begin)
         self.send(producer, [(OUTPUT, b"key")])
-        assert member.consumer.commits is not None
-        token: MemberToken = self.ask(member.consumer.commits.ask_member)
+        token: MemberToken = self.ask(commits_of(member.consumer).ask_member)
         steps = (partial(calls.send_offsets, {INPUT: member.read}, token), calls.commit)
         try:
             for step in steps:
@@ -112,31 +100,38 @@ class LeftMember(Script):
             producer.close()
 
 
-def played(client: ClientName, directory: Path, *, version: str) -> Seen:
-    """Play it on a new cluster of this release."""
-    with ExitStack() as ending:
-        world = kafka_world(spec(SETTINGS | rules_of(version), world=Kafka(version=version)), directory)
-        ending.callback(world.close)
-        world.open()
-        library = client_library(Kafka(version=version, client=client), directory, ending)
-        cluster = Cluster(world, directory)
-        clients = cluster.clients(configured(library, OF_CONSUMERS))
-        ending.callback(clients.close, CLOSE_S)
-        return LeftMember(cluster, clients).play(Membership("group", session_timeout_ms=POLL_INTERVAL_MS))
+def play(stage: FindingStage) -> Played:
+    """Play it on a new cluster."""
+    with ExitStack() as resources:
+        library = stage.library(resources)
+        cluster = resources.enter_context(stage.kafka(SETTINGS))
+        clients = resources.enter_context(cluster.clients_until_closed(library))
+        # The session is the time between polls, too.
+        seen = LeftMember(cluster, clients).play(Membership("group", session_timeout_ms=POLL_INTERVAL_MS))
+    return played(seen)
 
 
-def main() -> None:
-    """Play it, and say what was committed."""
-    parser = script_options(__doc__, client="kafka-python")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        seen = played(chosen.client, Path(directory), version=chosen.version)
-    sys.stdout.write(
-        f"the member that was given up: {seen.refused or 'committed'}; "
-        f"{seen.effects} effects of the same records; the group is at {seen.committed}\n"
+def played(seen: LeftSeen) -> Played:
+    """It shows where the same records have two effects."""
+    ended = f"was refused: {seen.refused}" if seen.refused else "committed its effect and the offset too"
+    return Played.of(
+        [
+            f"a second member committed its effect of {RECORDS} records, and their offset",
+            f"the first one, which the group had given up, {ended}",
+            f"committed effects of the same records: {seen.effects}; the group has committed {seen.committed}",
+        ],
+        shown=seen.effects > 1,
     )
-    sys.exit(seen.effects > 1)
 
 
-if __name__ == "__main__":
-    main()
+FINDING: Final = PlayableFinding(
+    "014",
+    {
+        "left": Way(
+            "a member processes for longer than max.poll.interval.ms",
+            play,
+            expects_defect(),
+            ("kafka-python", "java", "confluent-kafka"),
+        ),
+    },
+)

@@ -10,7 +10,6 @@ import itertools
 import socket
 import struct
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -25,13 +24,13 @@ from harness.hosts import Ports
 from harness.reference.server.codec.wire import decode, made, parse_header
 
 HOST: Final = "127.0.0.1"
-_FLEXIBLE: Final = {each.API_KEY: each._flexible_versions[0] for each in (ProduceRequest, MetadataRequest)}
+_FLEXIBLE: Final = {each.API_KEY: each._flexible_versions[0] for each in (ProduceRequest, MetadataRequest)}  # noqa: SLF001
 #: Producer id, producer epoch, base sequence and number of records, in a record batch of format 2.
 _PRODUCER: Final = struct.Struct(">qhii")
 _PRODUCER_AT: Final = 43
 
 
-class Batch(NamedTuple):
+class SentBatch(NamedTuple):
     """The identity of a batch of an idempotent producer."""
 
     producer_id: int
@@ -40,10 +39,10 @@ class Batch(NamedTuple):
     records: int
 
 
-class Answer(NamedTuple):
+class BatchAnswer(NamedTuple):
     """The broker's answer to a batch."""
 
-    batch: Batch
+    batch: SentBatch
     error: str
     offset: int
 
@@ -51,17 +50,14 @@ class Answer(NamedTuple):
 class SlowNetwork:
     """Listens for each broker of ``addresses``; a batch of which ``late`` is true waits until :meth:`deliver`.
 
-    What comes after it on its connection waits too. Every batch takes ``batch_s`` on its way, one after the other, as
-    over a link that is slow. ``sent`` are batches in the order in which the client sent them,
+    What comes after it on its connection waits too. ``sent`` are batches in the order in which the client sent them,
     ``answers`` those of the brokers in the order in which the client gets them.
     """
 
-    def __init__(
-        self, addresses: Mapping[int, tuple[str, int]], late: Callable[[Batch], bool], batch_s: float = 0.0
-    ) -> None:
-        self.sent: list[Batch] = []
-        self.answers: list[Answer] = []
-        self._late, self._batch_s = late, batch_s
+    def __init__(self, addresses: Mapping[int, tuple[str, int]], late: Callable[[SentBatch], bool]) -> None:
+        self.sent: list[SentBatch] = []
+        self.answers: list[BatchAnswer] = []
+        self._late = late
         self._delivered = threading.Event()
         self._answering = {broker: threading.Event() for broker in addresses}
         self.answer()
@@ -76,6 +72,7 @@ class SlowNetwork:
             threading.Thread(target=self._accept, args=(broker,), daemon=True).start()
 
     def address(self, broker: int) -> str:
+        """The "host:port" at which clients reach ``broker`` over this network."""
         return f"{HOST}:{self._ports[broker]}"
 
     def deliver(self) -> None:
@@ -88,6 +85,7 @@ class SlowNetwork:
             self._answering[broker].clear()
 
     def answer(self) -> None:
+        """Let all answers arrive that were kept back, and those that follow."""
         for answering in self._answering.values():
             answering.set()
 
@@ -98,6 +96,7 @@ class SlowNetwork:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        """Let everything arrive, and break all connections."""
         self.deliver()
         self.answer()
         for connection in itertools.chain(*self._sockets.values()):
@@ -118,14 +117,14 @@ class SlowNetwork:
                 for connection in (client, server):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets[broker] += [client, server]
-                asked: dict[int, tuple[int, int, list[Batch]]] = {}
+                asked: dict[int, tuple[int, int, list[SentBatch]]] = {}
                 for way in (self._requests, partial(self._responses, self._answering[broker])):
                     threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
         for frame in _frames(client, server):
             header, body = parse_header(memoryview(frame), _FLEXIBLE)
-            batches: list[Batch] = []
+            batches: list[SentBatch] = []
             if header.api_key == ProduceRequest.API_KEY:
                 batches = list(_batches(decode(ProduceRequest, body, header.version)))
                 self.sent += batches
@@ -133,8 +132,6 @@ class SlowNetwork:
                 asked[header.correlation] = header.api_key, header.version, batches
             if any(map(self._late, batches)):
                 self._delivered.wait()
-            if batches:
-                time.sleep(self._batch_s)
             _send(server, frame)
 
     def _responses(
@@ -147,7 +144,7 @@ class SlowNetwork:
                 parts = [part for topic in answer.responses for part in topic.partition_responses]
                 for batch, part in zip(batches, parts, strict=True):
                     error = for_code(part.error_code).__name__
-                    self.answers.append(Answer(batch, error, part.base_offset))
+                    self.answers.append(BatchAnswer(batch, error, part.base_offset))
                 answering.wait()
             _send(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
 
@@ -158,7 +155,8 @@ class SlowNetwork:
         fields = answer.to_dict(json=False)
         for broker in fields["brokers"]:
             broker["host"], broker["port"] = HOST, self._ports[broker["node_id"]]
-        return frame[:start] + made(MetadataResponse, version, fields).encode(version=version)
+        body: bytes = made(MetadataResponse, version, fields).encode(version=version)
+        return frame[:start] + body
 
 
 def _start(response: Any, version: int) -> int:
@@ -166,10 +164,10 @@ def _start(response: Any, version: int) -> int:
     return 5 if response.flexible_version_q(version) else 4
 
 
-def _batches(request: Any) -> Iterator[Batch]:
+def _batches(request: Any) -> Iterator[SentBatch]:
     for topic in request.topic_data:
         for part in topic.partition_data:
-            yield Batch(*_PRODUCER.unpack_from(part.records, _PRODUCER_AT))
+            yield SentBatch(*_PRODUCER.unpack_from(part.records, _PRODUCER_AT))
 
 
 def _frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Requests to one coordinator about a group, from a client that is no member: the scripts of findings send them."""
+"""Requests to one coordinator about a group, from a client that is no member."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from harness.clients import DirectConnection
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from harness.findings.stage import PARTITIONS, OpenCluster
 from workloads import LogPartition
 
 #: Every answer.
@@ -20,7 +20,7 @@ _FETCH_VERSION: Final = 7
 _FIND_VERSION: Final = 2
 
 
-def connected(cluster: Cluster, broker: int, limit_s: float = ANSWER_S) -> DirectConnection:
+def connected(cluster: OpenCluster, broker: int, limit_s: float = ANSWER_S) -> DirectConnection:
     """A connection to this broker."""
     host, _, port = cluster.world.clients.bootstrap[broker].rpartition(":")
     return DirectConnection((host, int(port)), "ackproof-groups", limit_s)

@@ -1,35 +1,28 @@
-"""A broker that is away while transactions end and a group is deleted: the script of finding 006 about transactions.
+"""Finding 006: a broker that was away while transactions ended and a group was deleted, and is elected.
 
 The user's topic is compacted, as ``__consumer_offsets`` is. Broker 2 is stopped in order; meanwhile a transaction is
 aborted, another one is committed, and a group is deleted; the cleaner removes their markers and tombstones, and then
-broker 2 is started again, is in sync, and is elected. As a program it says what readers and groups have before and
-after that election; the exit code is 1 where they differ:
-
-    python -m tests.harness.clients.away --version 4.3.1
-    python -m tests.harness.clients.away --version 4.3.1 --retention-ms 86400000
+broker 2 is started again, is in sync, and is elected. Readers and groups are asked before and after that election.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from kafka import KafkaAdminClient
 
-from harness.plan import Kafka
-from harness.plan.worlds import ClientName
+from harness.findings.internal_topics import serving, stored
+from harness.findings.planned_runs import play_plan
+from harness.findings.playable import PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.script import Script, commits_of
+from harness.findings.stage import LIMIT_US, PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import PartitionView, require
-from tests.harness.clients.internal_topics import serving, stored, tuned_world
-from tests.harness.clients.script import Script, rules_of, script_options
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads.client import Membership, MemberToken, Producer, Transactions
+from workloads import Clients, Membership, MemberToken, Producer, Transactions
 
 AWAY: Final = 2
 #: Broker 2 is no leader before it is away.
@@ -37,8 +30,8 @@ ASSIGNMENT: Final = ((0, 1, AWAY), (1, 0, AWAY), (0, 1, AWAY))
 #: The partition with an aborted value, and that with a committed one of a producer that expires.
 ABORTED, STUCK = PARTITIONS[:2]
 SHORT_MS: Final = 1_000
-#: The cleaner works so long at most; where it may not remove markers it takes all of that.
-CLEAN_US: Final = 45_000_000
+#: The time of a cleaner that may not remove markers; it takes all of that.
+_NOT_CLEANED_US: Final = 45_000_000
 FILL_EVERY_US: Final = 300_000
 #: The time of a producer that writes no more; a day is Kafka's default, as it is of the retention.
 EXPIRATION_MS: Final = 5_000
@@ -59,17 +52,7 @@ SETTINGS: Final = {
 }
 
 
-class Trial(NamedTuple):
-    """One way to play: the release, the client, and what an operator may have chosen."""
-
-    version: str = DEFAULT_VERSION
-    client: ClientName = "confluent-kafka"
-    retention_ms: int = SHORT_MS
-    lag_ms: int = 0
-    wiped: bool = False
-
-
-class State(NamedTuple):
+class AwayState(NamedTuple):
     """The commits of a group and of a deleted group, the last value by key of both partitions, and the ends of one.
 
     ``ends`` are the last stable offset and the high watermark of the partition whose producer expires.
@@ -82,19 +65,29 @@ class State(NamedTuple):
     ends: tuple[int, int]
 
 
-class Played(NamedTuple):
+#: Each part of a state in words.
+_WORDS: Final = {
+    "group": "the group has committed",
+    "deleted": "the deleted group has committed",
+    "aborted": f"read in {ABORTED}, where a value was aborted",
+    "stuck": f"read in {STUCK}, where a value was committed",
+    "ends": f"last stable offset and high watermark of {STUCK}",
+}
+
+
+class AwaySeen(NamedTuple):
     """True if the markers and tombstones were cleaned, and the state before and after broker 2 was elected."""
 
     cleaned: bool
-    before: State
-    after: State
+    before: AwayState
+    after: AwayState
 
 
-class Away(Script):
+class ReturningBroker(Script):
     """The transactions and groups of this finding."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster, cluster.world.clients)
+    def __init__(self, cluster: OpenCluster, clients: Clients) -> None:
+        super().__init__(cluster, clients)
         self._names: dict[int, str] = {}
         self._offsets = serving(OFFSETS_TOPIC, "group-0")
         names = (f"group-{number}" for number in range(100))
@@ -104,26 +97,27 @@ class Away(Script):
         self._plain = self.clients.producer(cluster.next_process())
         self._fillings = 0
 
-    def play(self, wiped: bool) -> Played:
-        """The whole script; ``wiped``: the broker comes back with an empty disk."""
+    def play(self, clean_us: int, *, wiped: bool) -> AwaySeen:
+        """The whole script; cleaners have ``clean_us``. ``wiped``: the broker comes back with an empty disk."""
         processes = require(self.cluster.target.processes)
         with closing(Administration(self._running)) as operator:
             self._operator = operator
             self.commit(self._group, {ABORTED: 1, STUCK: 1})
             self.commit(self._deleted, {ABORTED: 5})
-            self.until(self._well)
+            self._wait_until_well()
             with self._open_transactions():
                 processes.stop(AWAY)
-                self.until(lambda: all(AWAY not in view.isr and view.leader is not None for view in self._views()))
+                self.wait("broker 2 is away", self._is_away)
             self._end_the_rest()
-            cleaned = self._clean()
+            cleaned = self._clean(clean_us)
             if wiped:
-                self.until(lambda: bool(require(self.cluster.target.files).wipe(AWAY)))
+                files = require(self.cluster.target.files)
+                self.wait("the disk of broker 2 is empty", lambda: bool(files.wipe(AWAY)))
             processes.restart(AWAY)
-            self.until(self._well)
+            self._wait_until_well()
             before = self._state()
-            self.until(self._elect)
-            return Played(cleaned, before, self._state())
+            self.wait("broker 2 is elected", self._elect)
+            return AwaySeen(cleaned, before, self._state())
 
     @contextmanager
     def _open_transactions(self) -> Iterator[None]:
@@ -155,11 +149,13 @@ class Away(Script):
         self._send(self._plain, STUCK, k="plain")
         with closing(KafkaAdminClient(bootstrap_servers=self._running())) as admin:
             answer = admin.delete_groups([self._deleted])
-        assert answer == {self._deleted: "OK"}, answer
+        if answer != {self._deleted: "OK"}:
+            raise NotObservedError(f"the group could not be deleted: {answer}")
 
-    def _clean(self) -> bool:
+    def _clean(self, limit_us: int) -> bool:
         """Write until the leaders' logs are clean of markers and tombstones, or the time is over; True if they are."""
-        deadline_us = self.cluster.world.clock.now_us() + CLEAN_US
+        self.cluster.does("writing until markers and tombstones are cleaned")
+        deadline_us = self.cluster.world.clock.now_us() + limit_us
         while not (clean := self._is_clean()) and self.cluster.world.clock.now_us() < deadline_us:
             self._fillings += 1
             self.commit(self._filler, {ABORTED: self._fillings})
@@ -187,14 +183,14 @@ class Away(Script):
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
-    def _state(self) -> State:
+    def _state(self) -> AwayState:
         tables: dict[str, dict[str, str]] = {ABORTED: {}, STUCK: {}}
         for partition, key, value in self.read(tables):
             if key != b"filler":
                 tables[partition][key.decode()] = self._names[value]
         group, deleted = (self.committed(name, (ABORTED, STUCK)) for name in (self._group, self._deleted))
         ends = (self.end(STUCK, "read_committed"), self.end(STUCK, "read_uncommitted"))
-        return State(group, deleted, tables[ABORTED], tables[STUCK], ends)
+        return AwayState(group, deleted, tables[ABORTED], tables[STUCK], ends)
 
     def _running(self) -> list[str]:
         return [self._servers[broker] for broker in self.cluster.target.view().running]
@@ -206,11 +202,16 @@ class Away(Script):
         mine = self.cluster.target.view().partitions
         return {ABORTED: mine[ABORTED], STUCK: mine[STUCK], **offsets}
 
-    def _views(self) -> Collection[PartitionView]:
-        return self._view().values()
+    def _is_away(self) -> bool:
+        return all(AWAY not in view.isr and view.leader is not None for view in self._view().values())
 
-    def _well(self) -> bool:
-        return self.cluster.is_well() and all(set(view.isr) == set(view.replicas) for view in self._views())
+    def _wait_until_well(self) -> None:
+        self.wait(
+            "all brokers run and are in sync",
+            lambda: (
+                self.cluster.is_well() and all(set(view.isr) == set(view.replicas) for view in self._view().values())
+            ),
+        )
 
     def _send(self, producer: Producer, partition: str, **names: str) -> None:
         """Send a record with each key, under a name."""
@@ -219,47 +220,77 @@ class Away(Script):
 
     def _send_offsets(self, calls: Transactions, offsets: Mapping[str, int]) -> None:
         consumer = self.clients.consumer(self.cluster.next_process(), Membership(self._group))
-        assert consumer.commits is not None
-        token: MemberToken = self.ask(consumer.commits.ask_member)
+        token: MemberToken = self.ask(commits_of(consumer).ask_member)
         self.done(lambda done: calls.send_offsets(offsets, token, done))
         consumer.close()
 
 
-def played(trial: Trial, directory: Path) -> Played:
-    """Play it on a new cluster."""
-    compaction = {"delete.retention.ms": trial.retention_ms, "min.compaction.lag.ms": trial.lag_ms}
+def play(stage: FindingStage, *, retention_ms: int = SHORT_MS, lag_ms: int = 0, wiped: bool = False) -> Played:
+    """Play it on a new cluster: what is read and committed before and after the election."""
+    compaction = {"delete.retention.ms": retention_ms, "min.compaction.lag.ms": lag_ms}
     # __consumer_offsets has the brokers' values.
     of_brokers = {
         "log.roll.ms": SETTINGS["segment.ms"],
         "log.cleaner.min.cleanable.ratio": SETTINGS["min.cleanable.dirty.ratio"],
-        "log.cleaner.delete.retention.ms": trial.retention_ms,
-        "log.cleaner.min.compaction.lag.ms": trial.lag_ms,
+        "log.cleaner.delete.retention.ms": retention_ms,
+        "log.cleaner.min.compaction.lag.ms": lag_ms,
         "producer.id.expiration.ms": EXPIRATION_MS,
         "producer.id.expiration.check.interval.ms": SHORT_MS,
     }
-    planned = Kafka(version=trial.version, client=trial.client)
-    world = tuned_world(planned, directory, SETTINGS | compaction | rules_of(trial.version), of_brokers, ASSIGNMENT)
-    try:
-        world.open()
-        return Away(Cluster(world, directory)).play(trial.wiped)
-    finally:
-        world.close()
+    with ExitStack() as resources:
+        library = stage.library(resources)
+        cluster = resources.enter_context(stage.kafka(SETTINGS | compaction, of_brokers, assignment=ASSIGNMENT))
+        clients = resources.enter_context(cluster.clients_until_closed(library))
+        # Where markers and tombstones have to stay, it is right that they are not cleaned.
+        cleans = (retention_ms, lag_ms) == (SHORT_MS, 0)
+        seen = ReturningBroker(cluster, clients).play(LIMIT_US if cleans else _NOT_CLEANED_US, wiped=wiped)
+    if cleans and not seen.cleaned:
+        raise NotObservedError("the cleaner did not remove the markers and tombstones in time")
+    return played(seen)
 
 
-def main() -> None:
-    """Play it, and say what there is before and after the election."""
-    usual = Trial()
-    parser = script_options(__doc__, version=usual.version, client=usual.client)
-    parser.add_argument("--retention-ms", type=int, default=usual.retention_ms, help="delete.retention.ms")
-    parser.add_argument("--lag-ms", type=int, default=usual.lag_ms, help="min.compaction.lag.ms")
-    parser.add_argument("--wiped", action="store_true", help="broker 2 comes back with an empty disk")
-    with tempfile.TemporaryDirectory() as directory:
-        seen = played(Trial(**vars(parser.parse_args())), Path(directory))
-    sys.stdout.write(f"markers and tombstones were {'' if seen.cleaned else 'not '}cleaned\n")
-    for name, before, after in zip(State._fields, seen.before, seen.after, strict=True):
-        sys.stdout.write(f"{name:8} {before} {'' if before == after else f'-> {after}'}\n")
-    sys.exit(seen.before != seen.after)
+def played(seen: AwaySeen) -> Played:
+    """It shows where the election changed what is read or committed."""
+    facts = [f"markers and tombstones were {'' if seen.cleaned else 'not '}cleaned before broker 2 returned"]
+    for name, words in _WORDS.items():
+        before, after = (getattr(state, name) for state in (seen.before, seen.after))
+        change = "the same after the election" if before == after else f"after the election {_spelled(after)}"
+        facts.append(f"{words}: {_spelled(before)}; {change}")
+    return Played.of(facts, shown=seen.before != seen.after)
 
 
-if __name__ == "__main__":
-    main()
+def _spelled(value: Mapping[str, object] | tuple[int, int]) -> str:
+    if isinstance(value, tuple):
+        return f"{value[0]} and {value[1]}"
+    return ", ".join(f"{name}: {each}" for name, each in value.items()) or "nothing"
+
+
+_CLIENTS: Final = ("confluent-kafka", "java")
+FINDING: Final = PlayableFinding(
+    "006",
+    {
+        "transactions": Way(
+            "a transaction and a group end meanwhile", play, expects_defect("finding-006-groups"), _CLIENTS, minutes=2
+        ),
+        "keys": Way(
+            "keys are deleted meanwhile: a run of plans/keyed.toml",
+            partial(
+                play_plan,
+                name="keyed",
+                anomalies=("returned-key",),
+                settings={"delete.retention.ms": SHORT_MS},
+                family="away",
+            ),
+            expects_defect("finding-006"),
+            minutes=2,
+        ),
+        "wiped": Way("the broker returns with an empty disk", partial(play, wiped=True), expects_nothing, minutes=2),
+        "day": Way(
+            "delete.retention.ms is a day, the default",
+            partial(play, retention_ms=86_400_000),
+            expects_nothing,
+            minutes=2,
+        ),
+        "lag": Way("min.compaction.lag.ms is an hour", partial(play, lag_ms=3_600_000), expects_nothing, minutes=2),
+    },
+)

@@ -1,47 +1,37 @@
-"""Offset commits that are cut from the log, and acknowledged all the same (KAFKA-20634): the script of finding 012.
+"""Finding 012: offset commits that are cut from the log, and acknowledged all the same (KAFKA-20634).
 
 Broker 0 coordinates all groups. What the others fetch from it is held, and groups commit there: none of it is
 replicated. Then broker 0 is asked so often to list its groups that it is busy for seconds, and broker 1 is elected.
 Broker 0 follows it, and cuts the commits from its log, but it stays a coordinator until it has done what it was asked
-before. Meanwhile other groups commit to broker 1. As a program it says how many commits broker 0 acknowledged in each
-try, and how many of these the groups have not; the exit code is 1 where there are some:
-
-    python -m tests.harness.clients.truncated_commits --version 4.3.0
-    python -m tests.harness.clients.truncated_commits --version 4.3.0 --busy 0 --tries 20
+before. Meanwhile other groups commit to broker 1.
 """
 
 from __future__ import annotations
 
 import select
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from kafka.errors import for_code
 from kafka.protocol.admin import ListGroupsRequest
 
 from harness.clients import DirectConnection
-from harness.plan import Kafka
-from harness.plan.worlds import Namespaces
-from harness.reference.core.types import OFFSETS_TOPIC
+from harness.findings.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
+from harness.findings.internal_topics import SAFE_SETTINGS, SERVING
+from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.script import OperatedScript
+from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.worlds.kafka.administration import Administration
 from nemesis.cluster import Link, require
-from tests.harness.clients.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
-from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
-from tests.harness.clients.script import rules_of, script_options
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 
 #: The coordinator, the next one, and the third replica.
 FIRST, NEXT, THIRD = 0, 1, 2
 ASSIGNMENT: Final = ((FIRST, NEXT, THIRD),) * len(PARTITIONS)
-#: The one partition that serves every group.
-SERVING: Final = f"{OFFSETS_TOPIC}-0"
 #: The offsets that each group has committed before, and those that it commits while nothing is replicated.
 BEFORE, LATER = 1, 7
 GROUPS: Final = 60
@@ -56,10 +46,11 @@ FETCH_US: Final = 700_000
 APART_US: Final = 15_000
 #: The followers do not give up the connections that are held; 30 s is Kafka's default.
 OF_BROKERS: Final = {"offsets.topic.num.partitions": 1, "replica.socket.timeout.ms": 30_000}
-AFFECTED: Final = "4.3.0"
+#: Where broker 0 is idle the moment is short: none of twenty tries showed it.
+IDLE_TRIES: Final = 5
 
 
-class Seen(NamedTuple):
+class TruncatedSeen(NamedTuple):
     """The result of a try.
 
     Attributes:
@@ -78,8 +69,8 @@ class Seen(NamedTuple):
 class TruncatedCommits(OperatedScript):
     """The script, on one cluster. ``busy``: the listings that broker 0 is asked for; none: it is idle."""
 
-    def __init__(self, cluster: Cluster, operator: Administration, busy: int) -> None:
-        super().__init__(cluster, operator)
+    def __init__(self, cluster: OpenCluster, operator: Administration, busy: int) -> None:
+        super().__init__(cluster, cluster.world.clients, operator)
         self._busy = busy
         self._tries = count()
         self._others = (f"other-{number}" for number in count())
@@ -88,7 +79,7 @@ class TruncatedCommits(OperatedScript):
         if busy:
             self._add_groups()
 
-    def play(self) -> Seen:
+    def play(self) -> TruncatedSeen:
         """Commit, elect another coordinator, and look what is left."""
         self.lead(SERVING, FIRST)
         number = next(self._tries)
@@ -110,21 +101,23 @@ class TruncatedCommits(OperatedScript):
             others = self._commit_elsewhere(committing)
             busy_ms = round((time.monotonic() - begun_s) * 1_000)
             answers = [error_of(connection.answer(ANSWER_S)) for connection in committing]
-        self.until(lambda: self.is_whole(SERVING))
+        self.wait_until_whole(SERVING)
         acknowledged = [group for group, answer in zip(groups, answers, strict=True) if not answer]
         with self._connection(NEXT) as connection:
             left = [told(connection, group) for group in acknowledged]
-        assert all(isinstance(offset, int) for offset in left), left
+        if errors := [offset for offset in left if not isinstance(offset, int)]:
+            raise NotObservedError(f"broker {NEXT} did not tell what groups have: {errors[0]}")
         named = Counter(for_code(answer).__name__ for answer in answers)
-        return Seen(named, sum(offset != LATER for offset in left), others, busy_ms)
+        return TruncatedSeen(named, sum(offset != LATER for offset in left), others, busy_ms)
 
     def _until_committed(self, connection: DirectConnection, group: str) -> None:
-        self.until(lambda: commits(connection, group, BEFORE))
+        self.wait(f"{group} commits", lambda: commits(connection, group, BEFORE))
 
     def _hold(self) -> None:
         """Hold what the others ask of broker 0 from now on; what they had asked for is answered before this returns."""
         links = [Link(NEXT, FIRST), Link(THIRD, FIRST)]
-        assert require(self.cluster.target.connections).hold(links)
+        if not require(self.cluster.target.connections).hold(links):
+            raise NotObservedError("no connection could be held")
         self.let_pass(FETCH_US)
 
     def _deliver(self) -> None:
@@ -150,47 +143,52 @@ class TruncatedCommits(OperatedScript):
                 for number, connection in enumerate(connections, begin):
                     connection.send(commit_of(f"listed-{number}", BEFORE))
                 errors = [error_of(connection.answer(ANSWER_S)) for connection in connections]
-                assert not any(errors), errors
+                if any(errors):
+                    raise NotObservedError("groups that are to be listed could not commit")
 
     def _connection(self, broker: int) -> DirectConnection:
         return connected(self.cluster, broker)
 
 
-def played(version: str, directory: Path, tries: int = 1, busy: int = LISTINGS) -> Iterator[Seen]:
-    """Play it several times on a new cluster of this release."""
-    planned = Kafka(version=version, client="confluent-kafka", host=Namespaces())
-    world = tuned_world(planned, directory, SAFE_SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
-    try:
-        world.open()
-        cluster = Cluster(world, directory)
-        # Those that are not busy.
-        servers = [world.clients.bootstrap[broker] for broker in (NEXT, THIRD)]
-        with closing(Administration(lambda: servers)) as operator:
-            script = TruncatedCommits(cluster, operator, busy)
-            for _ in range(tries):
-                yield script.play()
-    finally:
-        world.close()
+def play(stage: FindingStage, *, busy: int = LISTINGS, tries: int = 1) -> Played:
+    """Play it several times on a new cluster; broker 0 is asked for so many listings meanwhile."""
+    cluster_of = stage.kafka(SAFE_SETTINGS, OF_BROKERS, namespaces=True, assignment=ASSIGNMENT)
+    # The operator asks those that are not busy.
+    with cluster_of as cluster, cluster.operator(NEXT, THIRD) as operator:
+        script = TruncatedCommits(cluster, operator, busy)
+        seen = [script.play() for _ in range(tries)]
+    if busy and not any(each.others for each in seen):
+        raise NotObservedError(f"broker {NEXT} acknowledged nothing while broker {FIRST} was busy")
+    return played(seen)
 
 
-def main() -> None:
-    """Play it, and say what is left."""
-    parser = script_options(__doc__, version=AFFECTED)
-    parser.add_argument("--tries", type=int, default=1)
-    parser.add_argument("--busy", type=int, default=LISTINGS, help="listings of groups asked for; 0: broker 0 is idle")
-    asked = parser.parse_args()
-    lost = 0
-    with tempfile.TemporaryDirectory() as directory:
-        for seen in played(asked.version, Path(directory), asked.tries, asked.busy):
-            lost += seen.lost
-            answers = ", ".join(f"{number} {name}" for name, number in sorted(seen.answers.items()))
-            sys.stdout.write(
-                f"broker 0 answered {answers}, the last after {seen.busy_ms} ms; "
-                f"broker 1 acknowledged {seen.others} others; acknowledged and gone: {seen.lost}\n"
-            )
-            sys.stdout.flush()
-    sys.exit(lost > 0)
+def played(tries: Sequence[TruncatedSeen]) -> Played:
+    """It shows where a commit was acknowledged that its group does not have."""
+    facts = [f"{GROUPS} groups at offset {BEFORE} committed {LATER} to broker {FIRST}, and nothing was replicated"]
+    for seen in tries:
+        answers = ", ".join(
+            f"{number} {'acknowledged' if name == 'NoError' else name}" for name, number in sorted(seen.answers.items())
+        )
+        facts += [
+            f"broker {NEXT} was elected, and acknowledged {seen.others} commits of other groups",
+            f"broker {FIRST} answered its own: {answers}, the last after {seen.busy_ms} ms",
+            f"commits that broker {FIRST} acknowledged and their groups do not have: {seen.lost}",
+        ]
+    return Played.of(facts, shown=any(seen.lost for seen in tries))
 
 
-if __name__ == "__main__":
-    main()
+FINDING: Final = PlayableFinding(
+    "012",
+    {
+        "busy": Way(
+            "the former coordinator is busy with listings", play, expects_defect(), minutes=2, programs=NETWORK
+        ),
+        "idle": Way(
+            "the former coordinator is idle",
+            partial(play, busy=0, tries=IDLE_TRIES),
+            expects_nothing,
+            minutes=2,
+            programs=NETWORK,
+        ),
+    },
+)

@@ -1,0 +1,120 @@
+"""Finding 008: a transaction that ends while one of its log partitions has no leader.
+
+The partition has one replica, on a broker that is killed after the writes were acknowledged; the coordinator of the
+transaction is on another one. The transaction is committed, or aborted; then the broker is started again, and the same
+producer does another transaction on the partition, which ends the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import ExitStack
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
+from harness.findings.script import Script
+from harness.findings.stage import PARTITIONS, FindingStage
+from nemesis.cluster import require
+from workloads import EventType
+
+#: The partition that loses its leader, and one that keeps it.
+LEADERLESS, LED = PARTITIONS[:2]
+#: One copy: whoever has it leads, or nobody does.
+ONE_COPY: Final = {
+    "enable.idempotence": True,
+    "replication.factor": 1,
+    "request.timeout.ms": 5_000,
+    "delivery.timeout.ms": 9_000,
+}
+#: Markers are written within milliseconds once their partition has a leader; a machine may be busy.
+MARKERS_US: Final = 15_000_000
+
+End = Literal["commit", "abort"]
+
+
+class EndSeen(NamedTuple):
+    """The result of one end: how it was answered, and what readers of committed records get of which partition.
+
+    ``held`` says that the last stable offset stands below the high watermark after the leader's return; ``first`` and
+    ``second`` are the partitions in which the values of the two transactions are read in the end.
+    """
+
+    answered: EventType
+    held: bool
+    first: set[str]
+    second: set[str]
+
+
+class LeaderlessEnd(Script):
+    """One cluster, and the transactions of this finding with a library."""
+
+    def play(self, end: End) -> EndSeen:
+        """End a transaction without a leader, then another one the other way."""
+        producer, calls = self.transactional(f"{end}-{self.cluster.next_process()}")
+        self.done(calls.begin)
+        first = self.send(producer, [(partition, b"key") for partition in (LEADERLESS, LED)])
+        broker = self.cluster.leads(LEADERLESS)
+        processes = require(self.cluster.target.processes)
+        processes.kill(broker)
+        self.wait(f"{LEADERLESS} has no leader", lambda: self.cluster.leader(LEADERLESS) is None)
+        answered = self.ask(calls.commit if end == "commit" else calls.abort).type
+        processes.restart(broker)
+        self.cluster.leads(LEADERLESS)
+        held = not self.cluster.until(self._is_stable, MARKERS_US)
+        self.done(calls.begin)
+        second = self.send(producer, [(LEADERLESS, b"key")])
+        self.ask(calls.abort if end == "commit" else calls.commit)
+        self.cluster.until(self._is_stable, MARKERS_US)
+        read = self.read((LEADERLESS, LED))
+        producer.close()
+        return EndSeen(
+            answered, held, *({record.partition for record in read if record.value in sent} for sent in (first, second))
+        )
+
+    def _is_stable(self) -> bool:
+        """True if no transaction is open there."""
+        return self.end(LEADERLESS, "read_committed") == self.end(LEADERLESS, "read_uncommitted")
+
+
+def play(stage: FindingStage, end: End) -> Played:
+    """End a transaction without a leader on a new cluster."""
+    with ExitStack() as resources:
+        library = stage.library(resources)
+        cluster = resources.enter_context(stage.kafka(ONE_COPY))
+        clients = resources.enter_context(cluster.clients_until_closed(library))
+        seen = LeaderlessEnd(cluster, clients).play(end)
+    return played(end, seen)
+
+
+def played(end: End, seen: EndSeen) -> Played:
+    """It shows where the end does not reach the partition that had no leader."""
+    answered = {EventType.OK: "with success", EventType.FAIL: "with an error"}.get(seen.answered, "by no broker")
+    ended = "aborted" if end == "commit" else "committed"
+    wanted = {LEADERLESS, LED} if end == "commit" else set()
+    return Played.of(
+        [
+            f"a transaction wrote to {LEADERLESS} and {LED}",
+            f"its {end}, while {LEADERLESS} had no leader, was answered {answered}",
+            f"when the leader was back, the last stable offset was {'below' if seen.held else 'at'} the high watermark",
+            f"then the same producer wrote to {LEADERLESS} again, and {ended} that",
+            f"what the first transaction wrote is read in {read_in(seen.first)}; it should be in {read_in(wanted)}",
+            f"what the second one wrote is read in {read_in(seen.second)}",
+        ],
+        shown=seen.first != wanted,
+    )
+
+
+def read_in(partitions: Collection[str]) -> str:
+    """Name the partitions in which something is read."""
+    return " and ".join(sorted(partitions)) or "no partition"
+
+
+FINDING: Final = PlayableFinding(
+    "008",
+    {
+        "commit": Way("a commit, then an abort", partial(play, end="commit"), expects_defect()),
+        "abort": Way("an abort, then a commit", partial(play, end="abort"), expects_defect()),
+    },
+    controls=("3.5.2", "3.9.2", "4.0.0", "4.1.1", "4.2.1"),
+)
