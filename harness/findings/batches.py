@@ -7,6 +7,7 @@ a batch late, keeps answers back, or loses one.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -45,6 +46,8 @@ _APART_SHARE: Final = 1 / 7
 #: The batch that is late after the first one was refused.
 _SECOND: Final = 2
 TOPIC, _ = LogPartition.named(PARTITIONS[0])
+#: Below the logger of clients, whose words go to a file of the run.
+_LOG: Final = logging.getLogger("harness.clients.others")
 
 
 class BatchesSeen(NamedTuple):
@@ -325,8 +328,9 @@ class BatchScript:
     def _other(self, leader: int, limit_s: float, **more: object) -> str | None:
         """The end of a record of another producer within ``limit_s``: the name of its error, or None."""
         ended: list[confluent_kafka.KafkaError | None] = []
-        configuration = {"acks": "all", "message.timeout.ms": int(limit_s * 1e3), **more}
-        producer = confluent_kafka.Producer({"bootstrap.servers": self._server(leader), **configuration})
+        configuration: dict[str, object] = {"acks": "all", "message.timeout.ms": int(limit_s * 1e3), **more}
+        configuration["bootstrap.servers"] = self._server(leader)
+        producer = confluent_kafka.Producer(configuration, logger=_LOG)
         producer.produce(TOPIC, "other", partition=0, on_delivery=lambda error, _: ended.append(error))
         producer.flush(2 * limit_s)
         if not ended:
@@ -355,7 +359,8 @@ class BatchScript:
 
     @contextmanager
     def _consumer(self, leader: int) -> Iterator[confluent_kafka.Consumer]:
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": self._server(leader), "group.id": "no-group"})
+        configuration = {"bootstrap.servers": self._server(leader), "group.id": "no-group"}
+        consumer = confluent_kafka.Consumer(configuration, logger=_LOG)
         try:
             yield consumer
         finally:

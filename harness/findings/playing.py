@@ -116,7 +116,8 @@ def plays(asked: Asked, runs: int, progress: Progress) -> Iterator[Played]:
             progress.phase(f"finding {asked.finding.number}{count}", None),
             kept_until_undone("ackproof-finding-") as directory,
         ):
-            yield _played(asked, directory, progress)
+            played = _played(asked, directory, progress)
+        yield played
 
 
 def _played(asked: Asked, directory: Path, progress: Progress) -> Played:
