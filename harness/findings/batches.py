@@ -39,7 +39,7 @@ DELIVERY_MS: Final = 120_000
 _SHORT_DELIVERY_MS: Final = 10_000
 #: So often a producer that has no other batch under way sends its first one, until a follower comes back.
 _TRIES_OF_ONE: Final = 10
-#: So many batches of a producer are known again (KIP-98), and may be under way over one connection.
+#: Batches of a producer that are known again (KIP-98), and that may be under way over one connection.
 UNDER_WAY: Final = 5
 #: Between the first batch and the next, whose time shall not be over soon after: a part of the time for delivery.
 _APART_SHARE: Final = 1 / 7
@@ -156,9 +156,10 @@ class BatchScript:
                 processes.resume(follower)
 
     def refuse_all_but_the_last(self, delivery_ms: int, under_way: int) -> BatchesSeen:
-        """The fourth batch is delivered when the leader takes acks=all again; so many are sent before an answer.
+        """The fourth batch is delivered when the leader takes acks=all again.
 
-        No answer is given before that: Kafka's own client sends nothing new once it has to send something again.
+        No answer is given before ``under_way`` batches are sent: Kafka's own client sends nothing new once it has to
+        send something again.
         """
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         if under_way > 1:

@@ -1,7 +1,7 @@
 """Finding 009: a request to end a transaction arrives late, in the producer's next transaction, and ends that.
 
 A producer ends a transaction while one connection is held: its own to the transaction's coordinator (``end``), or that
-of the coordinator to the leader of the log partition (``marker``). Whoever asked gives up, closes the connection, and
+of the coordinator to the leader of the log partition (``marker``). The asker gives up, closes the connection, and
 asks again on a new one, with success. Then the producer begins its next transaction, and writes half of it; the first
 request is delivered; the producer writes the other half, and ends it the other way. What happened is recorded and
 judged as that of every run.
@@ -26,7 +26,7 @@ from harness.findings.playable import (
 )
 from harness.findings.script import Script
 from harness.findings.stage import FindingStage, NotObservedError, OpenCluster, rules_of
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from harness.records.fault_events import record_fault
 from harness.worlds.real.topic import create_topic
 from nemesis.cluster import CLIENTS, Link
@@ -53,7 +53,7 @@ from workloads.history import HistoryInMemory
 #: Both log partitions are led by one broker, and transactions are coordinated by the other one.
 LEADER, COORDINATOR = 0, 1
 PARTITIONS: Final = 2
-#: One copy: whoever has it leads.
+#: One copy: the broker that has it leads.
 SETTINGS: Final = {
     "enable.idempotence": True,
     "replication.factor": 1,
@@ -102,7 +102,7 @@ class LateEnd(Script):
         self._made = 0
 
     def play(self, first: Asked, late: Late) -> LateSeen:
-        """Do two transactions, the first of which ends as ``first`` says, with what is ``late`` held."""
+        """Do two transactions; the first ends as ``first`` says, with what is ``late`` held."""
         producer = self._producer()
         # The end of a first transaction opens every connection that will be held.
         self._halted(producer, [0], "commit")
@@ -140,7 +140,7 @@ class LateEnd(Script):
         return producer
 
     def _halted(self, producer: TransactionalProducer, partitions: Sequence[int], asked: Asked) -> None:
-        """Begin a transaction with a write to each log partition, the first of which is acknowledged."""
+        """Begin a transaction with a write to each log partition, and wait until the first one is acknowledged."""
         halted: list[bool] = []
         writes = [DueWrite(0, 0, partition, b"key", 0) for partition in partitions]
         producer.begin(writes, asked, lambda: halted.append(True))

@@ -20,7 +20,7 @@ from workloads import EventType
 
 #: The partition that loses its leader, and one that keeps it.
 LEADERLESS, LED = PARTITIONS[:2]
-#: One copy: whoever has it leads, or nobody does.
+#: One copy: the broker that has it leads, or no broker does.
 ONE_COPY: Final = {
     "enable.idempotence": True,
     "replication.factor": 1,
@@ -34,9 +34,9 @@ End = Literal["commit", "abort"]
 
 
 class EndSeen(NamedTuple):
-    """The result of one end: how it was answered, and what readers of committed records get of which partition.
+    """The result of one end: how it was answered, and in which partitions readers of committed records get something.
 
-    ``held`` says that the last stable offset stands below the high watermark after the leader's return; ``first`` and
+    ``held`` says that the last stable offset is less than the high watermark after the leader's return; ``first`` and
     ``second`` are the partitions in which the values of the two transactions are read in the end.
     """
 

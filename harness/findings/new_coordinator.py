@@ -27,7 +27,7 @@ from harness.findings.playable import PlayableFinding, Played, Way, expects_defe
 from harness.findings.script import OperatedScript, commits_of, subscribe
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.observations import BecameLeader
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.log_events import LogTail
 from nemesis.cluster import require

@@ -123,8 +123,8 @@ class OldCoordinator(OperatedScript):
             stable=self._of_broker_0(stable=True),
             coordinator=self._named(),
             kept=self._asked(kept),
-            of_old=Counter(self._asked_anew(self._of_old) for _ in range(ASKING) if direct != UNREACHED),
-            of_all=Counter(self._asked_anew(self._of_all) for _ in range(ASKING)),
+            of_old=Counter(self._ask_new_client(self._of_old) for _ in range(ASKING) if direct != UNREACHED),
+            of_all=Counter(self._ask_new_client(self._of_all) for _ in range(ASKING)),
         )
 
     def _of_broker_0(self, *, stable: bool = False) -> ToldOffset:
@@ -141,7 +141,7 @@ class OldCoordinator(OperatedScript):
         except OSError:
             return UNREACHED
 
-    def _asked_anew(self, clients: RealClients) -> ToldOffset:
+    def _ask_new_client(self, clients: RealClients) -> ToldOffset:
         consumer = clients.consumer(self.cluster.next_process(), Membership(GROUP))
         answer = self._asked(consumer)
         consumer.close()

@@ -15,7 +15,7 @@ import msgspec
 
 from harness.findings.stage import FindingStage
 from harness.known_defects import Defect, ProductFinding, product_findings
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from harness.worlds.kafka.releases import Version, parse_version
 
 #: The programs with which links are cut in network namespaces, as root.

@@ -16,7 +16,7 @@ from harness.errors import HostError, PlanError
 from harness.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
 from harness.findings.stage import FindingStage, NotObservedError
 from harness.machine.versions import versions
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from harness.progress import Progress
 from harness.run import kept_until_undone
 from harness.worlds.kafka.administration import UnansweredError

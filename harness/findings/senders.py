@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from harness.clients import ClientLibrary
 from harness.findings.stage import PARTITIONS, FindingStage, OpenCluster
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from workloads import EventType, SendOutcome, Settings
 
 #: The number of records that a script sends.

@@ -48,7 +48,7 @@ class BatchAnswer(NamedTuple):
 
 
 class SlowNetwork:
-    """Listens for each broker of ``addresses``; a batch of which ``late`` is true waits until :meth:`deliver`.
+    """Listens for each broker of ``addresses``; a batch that is ``late`` waits until :meth:`deliver`.
 
     What comes after it on its connection waits too. ``sent`` are batches in the order in which the client sent them,
     ``answers`` those of the brokers in the order in which the client gets them.

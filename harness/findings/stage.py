@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from harness.clients import ClientLibrary, RealClients
 from harness.errors import HarnessError
-from harness.plan import Kafka, Processes, RealTime, RunSpec
-from harness.plan.worlds import ClientName, Namespaces
+from harness.plan import ClientName, Kafka, Namespaces, Processes, RealTime, RunSpec
 from harness.progress import Progress
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import Administration

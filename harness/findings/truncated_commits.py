@@ -46,7 +46,7 @@ FETCH_US: Final = 700_000
 APART_US: Final = 15_000
 #: The followers do not give up the connections that are held; 30 s is Kafka's default.
 OF_BROKERS: Final = {"offsets.topic.num.partitions": 1, "replica.socket.timeout.ms": 30_000}
-#: Where broker 0 is idle the moment is short: none of twenty tries showed it.
+#: The number of tries where broker 0 is idle: the moment is short, and none of twenty showed it.
 IDLE_TRIES: Final = 5
 
 
@@ -151,7 +151,7 @@ class TruncatedCommits(OperatedScript):
 
 
 def play(stage: FindingStage, *, busy: int = LISTINGS, tries: int = 1) -> Played:
-    """Play it several times on a new cluster; broker 0 is asked for so many listings meanwhile."""
+    """Play it several times on a new cluster; broker 0 is asked for ``busy`` listings meanwhile."""
     cluster_of = stage.kafka(SAFE_SETTINGS, OF_BROKERS, namespaces=True, assignment=ASSIGNMENT)
     # The operator asks those that are not busy.
     with cluster_of as cluster, cluster.operator(NEXT, THIRD) as operator:

@@ -19,7 +19,7 @@ from harness.clients import ClientLibrary
 from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
 from harness.findings.script import Script, commits_of, subscribe
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError
-from harness.plan.worlds import ClientName
+from harness.plan import ClientName
 from workloads import CLIENT_CLOSED, Consumer, Membership, MemberToken, PollOutcome, Producer
 
 #: Records before a member joins; what the group has committed; what the open transaction commits.
