@@ -136,35 +136,25 @@ def _entry(each: PlayableFinding) -> dict[str, Any]:
         "affected": {defect.name: [defect.of, defect.affected] for defect in each.entry.defect},
         "controls": list(each.controls),
         "page": f"docs/findings/{each.entry.page}",
+        "minutes": each.minutes,
+        "root": bool(each.programs),
         "ways": {
-            name: {
-                "meaning": way.meaning,
-                "clients": list(way.clients),
-                "minutes": way.minutes,
-                "root": bool(way.programs),
-                "kafka": way.kafka,
-            }
+            name: {"meaning": way.meaning, "clients": list(each.clients_of(name)), "kafka": way.kafka}
             for name, way in each.ways.items()
         },
     }
 
 
 def _lines(each: PlayableFinding) -> Iterator[str]:
-    usual = each.ways[each.usual]
     affected = "; ".join(dict.fromkeys(f"{defect.of} {_ranges(defect.affected)}" for defect in each.entry.defect))
     controls = f"; without it: {', '.join(each.controls)}" if each.controls else ""
     yield f"{each.number}  {each.entry.title}"
-    yield f"     {affected}{controls}; {_needs(usual.minutes, root=bool(usual.programs))}"
+    yield f"     {affected}{controls}; {counted(each.minutes, 'minute')}{', as root' * bool(each.programs)}"
 
 
 def _ways(each: PlayableFinding) -> Iterator[str]:
     for name, way in each.ways.items():
-        needs = _needs(way.minutes, root=bool(way.programs))
-        yield f"     --way {name}: {way.meaning} ({', '.join(way.clients)}; {needs})"
-
-
-def _needs(minutes: int, *, root: bool) -> str:
-    return f"{counted(minutes, 'minute')}{', as root' * root}"
+        yield f"     --way {name}: {way.meaning} ({', '.join(each.clients_of(name))})"
 
 
 def _ranges(affected: Sequence[tuple[str, str]]) -> str:

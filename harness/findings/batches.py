@@ -8,23 +8,24 @@ a batch late, keeps answers back, or loses one.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from typing import Final, NamedTuple
 
 import confluent_kafka
 
+from harness.findings.script import Script
 from harness.findings.senders import METADATA_MS, RECORDS, NumberedSender, Reports, SenderKind
 from harness.findings.slow_network import BatchAnswer, SentBatch, SlowNetwork
-from harness.findings.stage import LIMIT_US, PARTITIONS, FindingStage, NotObservedError, OpenCluster
+from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from nemesis.cluster import require
 from workloads import LogPartition
 
 REFUSED: Final = "NotEnoughReplicasError"
-_LIMIT_S: Final = LIMIT_US / 1e6
-#: A leader that refuses does so at once.
-_REFUSED_S: Final = 3.0
+#: A leader that refuses does so at once; a client that it does not answer has twice that time.
+_SOON: Final = {"message.timeout.ms": 3_000}
+_REFUSED_S: Final = 6.0
 #: Settings of the clusters. A machine that stands still for seconds must not move leaders.
 SETTINGS: Final = {
     "acks": "all",
@@ -51,12 +52,12 @@ _LOG: Final = logging.getLogger("harness.clients.others")
 
 
 class BatchesSeen(NamedTuple):
-    """The end of a try: the producer's ``reports``, what went over the wire, and who is in the log, by offset."""
+    """The end of a try: the producer's ``reports``, what went over the wire, and the log's records in their ``order``."""
 
     reports: Reports
     sent: list[SentBatch]
     answers: list[BatchAnswer]
-    log: dict[int, int]
+    order: list[int]
 
     @property
     def delivered(self) -> list[int]:
@@ -66,12 +67,7 @@ class BatchesSeen(NamedTuple):
     @property
     def nowhere(self) -> list[int]:
         """Records that were reported as delivered and are not in the log."""
-        return sorted(set(self.delivered) - set(self.log.values()))
-
-    @property
-    def order(self) -> list[int]:
-        """The records in the log, in its order."""
-        return list(self.log.values())
+        return sorted(set(self.delivered) - set(self.order))
 
     @property
     def doubled(self) -> list[int]:
@@ -80,8 +76,8 @@ class BatchesSeen(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Say what was sent, answered, reported, and is in the log."""
-        sent = ", ".join(f"{batch.sequence} (epoch {batch.producer_epoch})" for batch in self.sent)
-        answers = ", ".join(f"{answer.batch.sequence}: {_word(answer.error)}" for answer in self.answers)
+        sent = _counted(f"{batch.sequence} (epoch {batch.producer_epoch})" for batch in self.sent)
+        answers = _counted(f"{answer.batch.sequence}: {_word(answer.error)}" for answer in self.answers)
         reports = ", ".join(f"{number}: {_report(ended)}" for number, ended in sorted(self.reports.items()))
         return [
             f"sequences of the batches that the client sent: {sent}",
@@ -89,6 +85,12 @@ class BatchesSeen(NamedTuple):
             f"reports of the client by record: {reports}",
             f"records in the log, in its order: {', '.join(map(str, self.order)) or 'none'}",
         ]
+
+
+def _counted(words: Iterable[str]) -> str:
+    """These words, each once where it is repeated."""
+    runs = [(word, len(list(repeated))) for word, repeated in groupby(words)]
+    return ", ".join(f"{word}, {count} times" if count > 1 else word for word, count in runs)
 
 
 def _word(error: str) -> str:
@@ -112,15 +114,17 @@ def batch_script(
         yield BatchScript(resources.enter_context(cluster), kind)
 
 
-class BatchScript:
+class BatchScript(Script):
     """A cluster of three brokers whose first log partition has records of others in it, and a kind of producers."""
 
     def __init__(self, cluster: OpenCluster, kind: SenderKind) -> None:
-        self.cluster = cluster
+        super().__init__(cluster, cluster.world.clients)
         self._kind = kind
+        self._writer = self.clients.producer(cluster.next_process())
         servers = [server.split(":") for server in cluster.world.clients.bootstrap]
         self.addresses = {broker: (host, int(port)) for broker, (host, port) in enumerate(servers)}
-        self._write(cluster.leads())
+        cluster.leads()
+        self._write()
 
     @contextmanager
     def _sender(
@@ -144,12 +148,9 @@ class BatchScript:
         try:
             for follower in followers:
                 processes.pause(follower)
-            self.cluster.wait("the leader is alone in sync", lambda: self._isr() == {leader})
+            self.wait("the leader is alone in sync", lambda: self._isr() == {leader})
             # The leader learns of it a moment later.
-            self.cluster.wait(
-                "the leader refuses acks=all",
-                lambda: self._other(leader, _REFUSED_S, retries=0) == "NOT_ENOUGH_REPLICAS",
-            )
+            self.wait("the leader refuses acks=all", lambda: self._refuses(leader))
             yield leader, followers[0]
         finally:
             for follower in followers:
@@ -164,49 +165,46 @@ class BatchScript:
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         if under_way > 1:
             network.withhold()
-        with self._alone() as (leader, follower):
-            end = self._end(leader)
-            with self._sender(network, leader, delivery_ms) as producer:
-                producer.send(RECORDS)
-                self._deliver_the_last(network, leader, follower, under_way)
-                self._wait_for_reports(producer, RECORDS)
-        return self._seen(producer, network, leader, end)
+        with self._alone() as (leader, follower), self._sender(network, leader, delivery_ms) as producer:
+            producer.send(RECORDS)
+            self._deliver_the_last(network, follower, under_way)
+            self._wait_for_reports(producer, RECORDS)
+        return self._seen(producer, network)
 
     def lose_an_answer(self) -> BatchesSeen:
         """The answer to the first batch is lost; it is refused when it is sent again, and all but the last after it."""
         self._wait_until_well()
-        end = self._end(self.cluster.leads())
         network = SlowNetwork(self.addresses, late=lambda batch: batch.sequence == RECORDS - 1)
         network.withhold()
         with self._sender(network, self.cluster.leads(), DELIVERY_MS) as producer:
             producer.send(1)
-            self.cluster.wait("the first record is appended", lambda: bool(network.answers))
+            self.wait("the first record is appended", lambda: bool(network.answers))
             with self._alone() as (leader, follower):
                 network.cut(leader)
                 producer.send(RECORDS - 1)
-                self._deliver_the_last(network, leader, follower, RECORDS)
+                self._deliver_the_last(network, follower, RECORDS)
                 self._wait_for_reports(producer, RECORDS)
-        return self._seen(producer, network, leader, end)
+        return self._seen(producer, network)
 
-    def _deliver_the_last(self, network: SlowNetwork, leader: int, follower: int, under_way: int) -> None:
+    def _deliver_the_last(self, network: SlowNetwork, follower: int, under_way: int) -> None:
         """The batches before the last are refused, a follower comes back, and then the last one arrives."""
-        self.cluster.wait(
+        self.wait(
             f"{under_way} batches are under way",
             lambda: len({batch.sequence for batch in network.sent}) == under_way,
         )
         network.answer()
-        self.cluster.wait(
+        self.wait(
             "the leader refuses all but the last",
             lambda: _refused(network) == set(range(RECORDS - 1)) or len(network.sent) > _TRIES_OF_ONE,
         )
-        self._come_back(leader, follower)
+        self._come_back(follower)
         network.deliver()
 
-    def _come_back(self, leader: int, follower: int) -> None:
+    def _come_back(self, follower: int) -> None:
         """A follower comes back into the in-sync replicas, and the leader takes acks=all again."""
         require(self.cluster.target.processes).resume(follower)
-        self.cluster.wait("a follower is in sync again", lambda: len(self._isr()) > 1)
-        self._write(leader)
+        self.wait("a follower is in sync again", lambda: len(self._isr()) > 1)
+        self._write()
 
     def refuse_the_first(self, ready_us: int) -> BatchesSeen:
         """The first batch is refused; what is sent next is late until the leader takes acks=all again.
@@ -215,39 +213,37 @@ class BatchScript:
         """
         network = SlowNetwork(self.addresses, late=lambda _: len(network.sent) == _SECOND)
         network.withhold()
-        with self._alone() as (leader, follower):
-            end = self._end(leader)
-            with self._sender(network, leader, DELIVERY_MS) as producer:
-                producer.send(RECORDS)
-                self.cluster.wait("the first record is refused", lambda: bool(network.answers))
-                self.cluster.let_pass(ready_us)
-                network.answer()
-                self.cluster.wait("the next request is under way", lambda: len(network.sent) == _SECOND)
-                self._come_back(leader, follower)
-                network.deliver()
-                self._wait_for_reports(producer, RECORDS)
-        return self._seen(producer, network, leader, end)
+        with self._alone() as (leader, follower), self._sender(network, leader, DELIVERY_MS) as producer:
+            producer.send(RECORDS)
+            self.wait("the first record is refused", lambda: bool(network.answers))
+            self.let_pass(ready_us)
+            network.answer()
+            self.wait("the next request is under way", lambda: len(network.sent) == _SECOND)
+            self._come_back(follower)
+            network.deliver()
+            self._wait_for_reports(producer, RECORDS)
+        return self._seen(producer, network)
 
     def withhold_answers(self) -> BatchesSeen:
         """All batches are appended, and no answer arrives before the delivery time of the first record is over."""
         self._wait_until_well()
         leader = self.cluster.leads()
-        end = self._end(leader)
+        end = self._end()
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold()
         with self._sender(network, leader, _SHORT_DELIVERY_MS) as producer:
             producer.send(1)
-            self.cluster.wait("the first record is appended", lambda: bool(network.answers))
+            self.wait("the first record is appended", lambda: bool(network.answers))
             # The time of the others is over much later.
-            self.cluster.let_pass(_SHORT_DELIVERY_MS * 500)
+            self.let_pass(_SHORT_DELIVERY_MS * 500)
             producer.send(RECORDS - 1)
-            self.cluster.wait("all records are appended", lambda: self._end(leader) >= end + RECORDS)
+            self.wait("all records are appended", lambda: self._end() >= end + RECORDS)
             if 0 in producer.reports:
                 raise NotObservedError("the first record timed out before the others were appended")
-            self.cluster.wait("the first record times out", lambda: 0 in producer.reports)
+            self.wait("the first record times out", lambda: 0 in producer.reports)
             network.answer()
             self._wait_for_reports(producer, RECORDS)
-        return self._seen(producer, network, leader, end)
+        return self._seen(producer, network)
 
     def overtake(self, delivery_ms: int, metadata_ms: int) -> BatchesSeen:
         """Five batches are appended and not answered, two of the next leader are; then the first answers are lost.
@@ -256,15 +252,15 @@ class BatchScript:
         """
         self._wait_until_well()
         old = self.cluster.leads()
-        end = self._end(old)
+        end = self._end()
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold(old)
         with self._sender(network, old, delivery_ms, metadata_ms) as producer:
             for number in range(UNDER_WAY):
                 producer.send(1)
-                self._wait_for_append(old, end + number, producer)
+                self._wait_for_append(end + number, producer)
                 if number == 0:
-                    self.cluster.let_pass(int(delivery_ms * 1_000 * _APART_SHARE))
+                    self.let_pass(int(delivery_ms * 1_000 * _APART_SHARE))
             new = min(self._isr() - {old})
             self._move(new)
             for number in (UNDER_WAY, UNDER_WAY + 1):
@@ -273,103 +269,71 @@ class BatchScript:
             network.cut(old)
             network.answer()
             self._wait_for_reports(producer, UNDER_WAY + 2)
-        return self._seen(producer, network, new, end)
+        return self._seen(producer, network)
 
     def forget(self, *, killed: bool) -> BatchesSeen:
         """Batches are appended and not answered; the next leader has them, and was killed or shut down and started."""
         self._wait_until_well()
         old = self.cluster.leads()
-        end = self._end(old)
+        end = self._end()
         network = SlowNetwork(self.addresses, late=lambda _: False)
         network.withhold(old)
         with self._sender(network, old, DELIVERY_MS) as producer:
             producer.send(RECORDS)
-            self.cluster.wait("all records are appended", lambda: self._end(old) == end + RECORDS)
+            self.wait("all records are appended", lambda: self._end() == end + RECORDS)
             new = min(self._isr() - {old})
             processes = require(self.cluster.target.processes)
             (processes.kill if killed else processes.stop)(new)
-            self.cluster.wait(f"broker {new} is out of sync", lambda: new not in self._isr())
+            self.wait(f"broker {new} is out of sync", lambda: new not in self._isr())
             processes.restart(new)
             self._wait_until_well()
             self._move(new)
             network.cut(old)
             network.answer()
             self._wait_for_reports(producer, RECORDS)
-        return self._seen(producer, network, new, end)
+        return self._seen(producer, network)
 
-    def _seen(self, producer: NumberedSender, network: SlowNetwork, leader: int, end: int) -> BatchesSeen:
-        return BatchesSeen(producer.reports, network.sent, network.answers, self._log(leader, end))
+    def _seen(self, producer: NumberedSender, network: SlowNetwork) -> BatchesSeen:
+        order = [record.value for record in self.read([PARTITIONS[0]])]
+        return BatchesSeen(producer.reports, network.sent, network.answers, producer.numbers_of(order))
 
     def _wait_until_well(self) -> None:
-        self.cluster.wait("all brokers run and are in sync", self.cluster.is_well)
+        self.wait("all brokers run and are in sync", self.cluster.is_well)
 
-    def _wait_for_append(self, leader: int, offset: int, producer: NumberedSender) -> None:
+    def _wait_for_append(self, offset: int, producer: NumberedSender) -> None:
         """Wait until the log has ``offset``, or the first record timed out."""
-        self.cluster.wait(f"{offset} is appended", lambda: self._end(leader) > offset or 0 in producer.reports)
+        self.wait(f"{offset} is appended", lambda: self._end() > offset or 0 in producer.reports)
 
     def _wait_for_report(self, number: int, producer: NumberedSender, limit_us: int) -> None:
         """Wait for the report of a record; it may be late."""
         self.cluster.until(lambda: number in producer.reports, limit_us)
 
     def _wait_for_reports(self, producer: NumberedSender, count: int) -> None:
-        self.cluster.wait(f"the client has reported {count} records", lambda: len(producer.reports) == count)
+        self.wait(f"the client has reported {count} records", lambda: len(producer.reports) == count)
 
     def _move(self, new: int) -> None:
         require(self.cluster.target.leadership).move_leader(PARTITIONS[0], new)
-        self.cluster.wait(f"broker {new} leads", lambda: self.cluster.leader() == new)
+        self.wait(f"broker {new} leads", lambda: self.cluster.leader() == new)
 
     def _isr(self) -> set[int]:
         return set(self.cluster.target.view().partitions[PARTITIONS[0]].isr)
 
-    def _write(self, leader: int) -> None:
+    def _write(self) -> None:
         """One record of another producer, with acks=all: the leader counts the follower that is back."""
-        if error := self._other(leader, _LIMIT_S):
-            raise NotObservedError(f"a record of another producer was not acknowledged: {error}")
+        self.send(self._writer, [(PARTITIONS[0], b"key")])
 
-    def _other(self, leader: int, limit_s: float, **more: object) -> str | None:
-        """The end of a record of another producer within ``limit_s``: the name of its error, or None."""
+    def _refuses(self, leader: int) -> bool:
+        """True if the leader refuses a record of another producer, which does not try again."""
         ended: list[confluent_kafka.KafkaError | None] = []
-        configuration: dict[str, object] = {"acks": "all", "message.timeout.ms": int(limit_s * 1e3), **more}
-        configuration["bootstrap.servers"] = self._server(leader)
+        host, port = self.addresses[leader]
+        configuration = {"bootstrap.servers": f"{host}:{port}", "acks": "all", "retries": 0, **_SOON}
         producer = confluent_kafka.Producer(configuration, logger=_LOG)
         producer.produce(TOPIC, "other", partition=0, on_delivery=lambda error, _: ended.append(error))
-        producer.flush(2 * limit_s)
-        if not ended:
-            return "no answer"
-        error = ended[0]
-        return None if error is None else str(error.name())
+        producer.flush(_REFUSED_S)
+        return any(error is not None and error.name() == "NOT_ENOUGH_REPLICAS" for error in ended)
 
-    def _end(self, leader: int) -> int:
-        with self._consumer(leader) as consumer:
-            _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(TOPIC, 0), timeout=_LIMIT_S)
-        return int(end)
-
-    def _log(self, leader: int, begin: int) -> dict[int, int]:
-        """The records of the producer under test, which are numbers as text, from ``begin`` on."""
-        end, records = self._end(leader), dict[int, bytes]()
-        deadline = time.monotonic() + _LIMIT_S
-        with self._consumer(leader) as consumer:
-            consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, begin)])
-            while end - 1 not in records and begin < end:
-                if time.monotonic() > deadline:
-                    raise NotObservedError("the log could not be read to its end")
-                message = consumer.poll(0.2)
-                if message is not None and message.error() is None:
-                    records[message.offset()] = message.value()
-        return {offset: int(value) for offset, value in records.items() if value.strip().isdigit()}
-
-    @contextmanager
-    def _consumer(self, leader: int) -> Iterator[confluent_kafka.Consumer]:
-        configuration = {"bootstrap.servers": self._server(leader), "group.id": "no-group"}
-        consumer = confluent_kafka.Consumer(configuration, logger=_LOG)
-        try:
-            yield consumer
-        finally:
-            consumer.close()
-
-    def _server(self, broker: int) -> str:
-        host, port = self.addresses[broker]
-        return f"{host}:{port}"
+    def _end(self) -> int:
+        return self.end(PARTITIONS[0], "read_uncommitted")
 
 
 def _refused(network: SlowNetwork) -> set[int]:

@@ -6,10 +6,11 @@ are kept back.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from harness.findings.batches import BatchesSeen, batch_script
-from harness.findings.playable import PlayableFinding, Played, Way, expects_always, expects_defect
+from harness.findings.playable import PlayableFinding, Played, Way, expects_always
 from harness.findings.stage import FindingStage
 
 
@@ -38,17 +39,15 @@ def played(seen: BatchesSeen) -> Played:
 FINDING: Final = PlayableFinding(
     "003",
     {
-        "refused": Way(
-            "a batch whose answer was lost is refused", play_refused, expects_defect(), ("confluent-kafka", "java")
-        ),
-        "expired": Way(
-            "the delivery time of a record is over", play_expired, expects_defect(), ("confluent-kafka", "java")
-        ),
+        "refused": Way("a batch whose answer was lost is refused", play_refused),
+        "expired": Way("the delivery time of a record is over", play_expired),
         "reference": Way(
             "as expired, on the reference broker",
-            lambda stage: play_expired(stage, reference=True),
+            partial(play_expired, reference=True),
             expects_always,
-            kafka=False,
+            ("confluent-kafka",),
+            False,
         ),
     },
+    clients=("confluent-kafka", "java"),
 )

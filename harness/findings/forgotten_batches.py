@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from harness.findings.batches import BatchesSeen, batch_script
-from harness.findings.playable import PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.playable import PlayableFinding, Played, Way, expects_nothing
 from harness.findings.stage import FindingStage
 
 
@@ -25,30 +26,19 @@ def played(seen: BatchesSeen) -> Played:
     return Played.of([*seen.sentences(), *facts], shown=bool(seen.doubled or failed))
 
 
-_CLIENTS: Final = ("java", "confluent-kafka")
 FINDING: Final = PlayableFinding(
     "005",
     {
-        "shutdown": Way(
-            "the next leader was shut down and started",
-            lambda stage: play(stage, killed=False),
-            expects_defect(),
-            _CLIENTS,
-            minutes=2,
-        ),
-        "kill": Way(
-            "the next leader was killed and started",
-            lambda stage: play(stage, killed=True),
-            expects_defect(),
-            _CLIENTS,
-            minutes=2,
-        ),
+        "shutdown": Way("the next leader was shut down and started", partial(play, killed=False)),
+        "kill": Way("the next leader was killed and started", partial(play, killed=True)),
         "reference": Way(
             "as shutdown, on the reference broker, which rebuilds all batches",
-            lambda stage: play(stage, killed=False, reference=True),
+            partial(play, killed=False, reference=True),
             expects_nothing,
             ("java",),
-            kafka=False,
+            False,
         ),
     },
+    clients=("java", "confluent-kafka"),
+    minutes=2,
 )

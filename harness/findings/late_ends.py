@@ -16,17 +16,9 @@ from typing import Final, Literal, NamedTuple
 
 from checkers import check_rows
 from harness.clients import RealClients
-from harness.findings.playable import (
-    InUse,
-    PlayableFinding,
-    Played,
-    Way,
-    expects_defect,
-    expects_nothing,
-)
+from harness.findings.playable import InUse, PlayableFinding, Played, Way, expects_defect, expects_nothing
 from harness.findings.script import Script
 from harness.findings.stage import FindingStage, NotObservedError, OpenCluster, rules_of
-from harness.plan import ClientName
 from harness.records.fault_events import record_fault
 from harness.worlds.real.topic import create_topic
 from nemesis.cluster import CLIENTS, Link
@@ -256,42 +248,17 @@ def _expects_late_marker(finding: PlayableFinding, releases: InUse) -> bool | No
     return expects_defect("KAFKA-19446" if new else "KAFKA-17754")(finding, releases)
 
 
-_NEEDS: Final = ("ip", "nft", "ss")
-_CLIENTS: Final[tuple[ClientName, ...]] = ("confluent-kafka", "java", "kafka-python")
 FINDING: Final = PlayableFinding(
     "009",
     {
-        "end": Way(
-            "a producer's abort is late",
-            partial(play, first="abort", late="end"),
-            _expects_late_end,
-            _CLIENTS,
-            minutes=2,
-            programs=_NEEDS,
-        ),
-        "commit": Way(
-            "a producer's commit is late",
-            partial(play, first="commit", late="end"),
-            _expects_late_end,
-            _CLIENTS,
-            minutes=2,
-            programs=_NEEDS,
-        ),
+        "end": Way("a producer's abort is late", partial(play, first="abort", late="end"), _expects_late_end),
+        "commit": Way("a producer's commit is late", partial(play, first="commit", late="end"), _expects_late_end),
         "marker": Way(
-            "a coordinator's marker is late",
-            partial(play, first="abort", late="marker"),
-            _expects_late_marker,
-            _CLIENTS,
-            minutes=2,
-            programs=_NEEDS,
+            "a coordinator's marker is late", partial(play, first="abort", late="marker"), _expects_late_marker
         ),
-        "nothing": Way(
-            "no request is late",
-            partial(play, first="abort", late="nothing"),
-            expects_nothing,
-            _CLIENTS,
-            minutes=2,
-            programs=_NEEDS,
-        ),
+        "nothing": Way("no request is late", partial(play, first="abort", late="nothing"), expects_nothing),
     },
+    clients=("confluent-kafka", "java", "kafka-python"),
+    minutes=2,
+    programs=("ip", "nft", "ss"),
 )

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
-from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
+from harness.findings.playable import PlayableFinding, Played, Way
 from harness.findings.script import Script
 from harness.findings.stage import PARTITIONS, FindingStage
 from nemesis.cluster import require
@@ -113,8 +113,8 @@ def read_in(partitions: Collection[str]) -> str:
 FINDING: Final = PlayableFinding(
     "008",
     {
-        "commit": Way("a commit, then an abort", partial(play, end="commit"), expects_defect()),
-        "abort": Way("an abort, then a commit", partial(play, end="abort"), expects_defect()),
+        "commit": Way("a commit, then an abort", partial(play, end="commit")),
+        "abort": Way("an abort, then a commit", partial(play, end="abort")),
     },
     controls=("3.5.2", "3.9.2", "4.0.0", "4.1.1", "4.2.1"),
 )

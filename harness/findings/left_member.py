@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final, NamedTuple
 
-from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
+from harness.findings.playable import PlayableFinding, Played, Way
 from harness.findings.script import Script, commits_of, subscribe
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError
 from harness.findings.unstable_start import SETTINGS
@@ -126,12 +126,6 @@ def played(seen: LeftSeen) -> Played:
 
 FINDING: Final = PlayableFinding(
     "014",
-    {
-        "left": Way(
-            "a member processes for longer than max.poll.interval.ms",
-            play,
-            expects_defect(),
-            ("kafka-python", "java", "confluent-kafka"),
-        ),
-    },
+    {"left": Way("a member processes for longer than max.poll.interval.ms", play)},
+    clients=("kafka-python", "java", "confluent-kafka"),
 )

@@ -191,22 +191,12 @@ def _script(stage: FindingStage) -> Iterator[MissedEpoch]:
 FINDING: Final = PlayableFinding(
     "007",
     {
-        "commit": Way(
-            "a group commits", play_commit, expects_defect("finding-007-commit"), minutes=2, programs=NETWORK
-        ),
-        "decision": Way(
-            "a transaction is committed",
-            play_decision,
-            expects_defect("finding-007-decision"),
-            minutes=3,
-            programs=NETWORK,
-        ),
+        "commit": Way("a group commits", play_commit, expects_defect("finding-007-commit")),
+        "decision": Way("a transaction is committed", play_decision, expects_defect("finding-007-decision")),
         "told": Way(
-            "as commit, but broker 0 hears the controller throughout",
-            partial(play_commit, told=True),
-            expects_nothing,
-            minutes=2,
-            programs=NETWORK,
+            "as commit, but broker 0 hears the controller throughout", partial(play_commit, told=True), expects_nothing
         ),
     },
+    minutes=2,
+    programs=NETWORK,
 )

@@ -23,7 +23,7 @@ from typing_extensions import override
 from harness.clients import DirectConnection
 from harness.findings.group_requests import ANSWER_S, commits, connected, offset_in, question
 from harness.findings.internal_topics import SAFE_SETTINGS, SERVING
-from harness.findings.playable import PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.playable import PlayableFinding, Played, Way, expects_nothing
 from harness.findings.script import OperatedScript, commits_of, subscribe
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.observations import BecameLeader
@@ -311,23 +311,17 @@ def _summary(asker: str, rounds: Sequence[CoordinatorRound]) -> str:
     )
 
 
-_CLIENTS: Final[tuple[ClientName, ...]] = ("confluent-kafka", "java", "kafka-python")
 FINDING: Final = PlayableFinding(
     "015",
     {
-        "moved": Way(
-            "the next coordinator is elected as planned", partial(play, loss="moved"), expects_defect(), _CLIENTS
-        ),
-        "hung": Way(
-            "the same, while the third broker hangs", partial(play, loss="hung"), expects_defect(), _CLIENTS, minutes=2
-        ),
-        "killed": Way("the coordinator is killed", partial(play, loss="killed"), expects_defect(), _CLIENTS, minutes=2),
+        "moved": Way("the next coordinator is elected as planned", partial(play, loss="moved")),
+        "hung": Way("the same, while the third broker hangs", partial(play, loss="hung")),
+        "killed": Way("the coordinator is killed", partial(play, loss="killed")),
         "rested": Way(
-            "as moved, two seconds after the commit",
-            partial(play, loss="moved", rest_us=SETTLED_US),
-            expects_nothing,
-            _CLIENTS,
+            "as moved, two seconds after the commit", partial(play, loss="moved", rest_us=SETTLED_US), expects_nothing
         ),
     },
+    clients=("confluent-kafka", "java", "kafka-python"),
+    minutes=2,
     controls=("3.9.2",),
 )

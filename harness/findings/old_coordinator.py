@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 from harness.clients import RealClients
 from harness.findings.group_requests import commits, connected, coordinator_by, told
 from harness.findings.internal_topics import SAFE_SETTINGS, SERVING
-from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_nothing
 from harness.findings.script import Asking, OperatedScript, commits_of
 from harness.findings.stage import LIMIT_US, PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.worlds.kafka.administration import Administration
@@ -232,41 +232,17 @@ def _counted(answers: Counter[ToldOffset]) -> str:
     return ", ".join(f"{answer} to {number}" for answer, number in sorted(answers.items(), key=str)) or "none asked"
 
 
-_CLIENTS: Final = ("confluent-kafka", "java")
 FINDING: Final = PlayableFinding(
     "011",
     {
-        "cut": Way(
-            "broker 0 is cut off",
-            partial(play, loss="cut"),
-            expects_defect(),
-            _CLIENTS,
-            minutes=3,
-            programs=NETWORK,
-        ),
-        "told": Way(
-            "broker 0 is cut off, but not from the controller",
-            partial(play, loss="told"),
-            expects_nothing,
-            _CLIENTS,
-            minutes=3,
-            programs=NETWORK,
-        ),
+        "cut": Way("broker 0 is cut off", partial(play, loss="cut")),
+        "told": Way("it is cut off, but not from the controller", partial(play, loss="told"), expects_nothing),
         "moved": Way(
-            "broker 0 is not cut off; its successor is elected as planned",
-            partial(play, loss="moved"),
-            expects_nothing,
-            _CLIENTS,
-            minutes=3,
-            programs=NETWORK,
+            "it is not cut off; its successor is elected as planned", partial(play, loss="moved"), expects_nothing
         ),
-        "stopped": Way(
-            "broker 0 is stopped in order",
-            partial(play, loss="stopped"),
-            expects_nothing,
-            _CLIENTS,
-            minutes=3,
-            programs=NETWORK,
-        ),
+        "stopped": Way("it is stopped in order", partial(play, loss="stopped"), expects_nothing),
     },
+    clients=("confluent-kafka", "java"),
+    minutes=3,
+    programs=NETWORK,
 )

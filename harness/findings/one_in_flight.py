@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from harness.findings.batches import REFUSED, BatchesSeen, batch_script
-from harness.findings.playable import PlayableFinding, Played, Way, expects_always, expects_defect
+from harness.findings.playable import PlayableFinding, Played, Way, expects_always
 from harness.findings.senders import RECORDS
 from harness.findings.stage import FindingStage
 
@@ -45,12 +46,14 @@ def played(seen: BatchesSeen) -> Played:
 FINDING: Final = PlayableFinding(
     "013",
     {
-        "refused": Way("the first batch is refused", play, expects_defect(), ("confluent-kafka", "java")),
+        "refused": Way("the first batch is refused", play),
         "reference": Way(
             "the same on the reference broker",
-            lambda stage: play(stage, reference=True),
+            partial(play, reference=True),
             expects_always,
-            kafka=False,
+            ("confluent-kafka",),
+            False,
         ),
     },
+    clients=("confluent-kafka", "java"),
 )

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from checkers import check_one, judge
-from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_defect
+from harness.findings.playable import NETWORK, PlayableFinding, Played, Way
 from harness.findings.stage import FindingStage, NotObservedError, rules_of
 from harness.plan import Kafka, read_plan, require_kind, starter
 from harness.records.files import HISTORY
@@ -48,8 +48,7 @@ FINDING: Final = PlayableFinding(
         "moved": Way(
             "leadership moves away from a broker that is cut off, and back: story S40",
             partial(play_plan, name="stories/S40", anomalies=("lost-write",)),
-            expects_defect(),
-            programs=NETWORK,
         ),
     },
+    programs=NETWORK,
 )

@@ -61,51 +61,6 @@ class InUse(NamedTuple):
 Expectation = Callable[["PlayableFinding", InUse], bool | None]
 
 
-class Way(NamedTuple):
-    """One way to play a finding.
-
-    Attributes:
-        meaning: what happens, or what differs from the first way.
-        play: plays it once.
-        expects: the outcome that the page says.
-        clients: the libraries that it is played with, the usual one first.
-        minutes: how long it takes at most on a quiet machine.
-        programs: those that it needs, as root.
-        kafka: it is played on Apache Kafka; else on the reference broker.
-        at_least: the number of plays after which one that shows may be expected.
-    """
-
-    meaning: str
-    play: Callable[[FindingStage], Played]
-    expects: Expectation
-    clients: Sequence[ClientName] = ("confluent-kafka",)
-    minutes: int = 1
-    programs: Sequence[str] = ()
-    kafka: bool = True
-
-
-class PlayableFinding(NamedTuple):
-    """A finding by its number. The first of its ``ways`` is the finding itself.
-
-    ``controls`` are releases of Kafka without it that its page names, in addition to those that the entry of its defect
-    says are mended.
-    """
-
-    number: str
-    ways: Mapping[str, Way]
-    controls: Sequence[str] = ()
-
-    @property
-    def entry(self) -> ProductFinding:
-        """Its title, its page and its defects."""
-        return product_findings()[self.number]
-
-    @property
-    def usual(self) -> str:
-        """The name of the way that is the finding itself."""
-        return next(iter(self.ways))
-
-
 def expects_defect(*names: str) -> Expectation:
     """The finding shows where releases have one of these defects, by default one of the finding's own."""
 
@@ -139,3 +94,55 @@ def _has(defect: Defect, finding: PlayableFinding, releases: InUse) -> bool | No
     if any(not since or version < parse_version(since) for _, since in begun):
         return True
     return False if begun or version in controls else None
+
+
+class Way(NamedTuple):
+    """One way to play a finding.
+
+    Attributes:
+        meaning: what happens, or what differs from the first way.
+        play: plays it once.
+        expects: the outcome that the page says; by default the finding shows where releases have its defects.
+        clients: the libraries that it is played with, the usual one first; empty: those of the finding.
+        kafka: it is played on Apache Kafka; else on the reference broker.
+    """
+
+    meaning: str
+    play: Callable[[FindingStage], Played]
+    expects: Expectation = expects_defect()
+    clients: Sequence[ClientName] = ()
+    kafka: bool = True
+
+
+class PlayableFinding(NamedTuple):
+    """A finding that can be played.
+
+    Attributes:
+        number: that of its page and of its entry.
+        ways: by name; the first is the finding itself.
+        clients: the libraries that it is played with, the usual one first.
+        minutes: how long a play takes at most on a quiet machine.
+        programs: those that it needs, as root.
+        controls: releases of Kafka without it that its page names, in addition to those that the entry says are mended.
+    """
+
+    number: str
+    ways: Mapping[str, Way]
+    clients: Sequence[ClientName] = ("confluent-kafka",)
+    minutes: int = 1
+    programs: Sequence[str] = ()
+    controls: Sequence[str] = ()
+
+    @property
+    def entry(self) -> ProductFinding:
+        """Its title, its page and its defects."""
+        return product_findings()[self.number]
+
+    @property
+    def usual(self) -> str:
+        """The name of the way that is the finding itself."""
+        return next(iter(self.ways))
+
+    def clients_of(self, way: str) -> Sequence[ClientName]:
+        """The libraries that a way is played with, the usual one first."""
+        return self.ways[way].clients or self.clients

@@ -84,10 +84,11 @@ def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client
         raise PlanError(unknown_name(f"way of finding {finding.number}", way, finding.ways))
     chosen = finding.ways[way]
     name, _, release = client.partition(":")
-    libraries: dict[str, ClientName] = {each: each for each in chosen.clients}
+    usual, *_ = clients = finding.clients_of(way)
+    libraries: dict[str, ClientName] = {each: each for each in clients}
     if name and name not in libraries:
         raise PlanError(unknown_name(f"client of finding {finding.number}, way {way}", name, libraries))
-    library = libraries[name] if name else chosen.clients[0]
+    library = libraries[name] if name else usual
     if release and library != "java":
         raise PlanError(f"{client}: only the Java client is taken in other releases; write --client {name}")
     version = str(parse_version(version or DEFAULT_VERSION))
@@ -95,10 +96,10 @@ def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client
         find(version).require_startable()
     if release:
         find(release)
-    missing = [program for program in chosen.programs if shutil.which(program) is None]
-    if missing or (chosen.programs and os.geteuid() != 0):
+    missing = [program for program in finding.programs if shutil.which(program) is None]
+    if missing or (finding.programs and os.geteuid() != 0):
         lacks = f"the programs {', '.join(missing)}" if missing else "root"
-        raise HostError(f"finding {finding.number}, way {way}, needs {lacks}: see `ackproof doctor`")
+        raise HostError(f"finding {finding.number} needs {lacks}: see `ackproof doctor`")
     return Asked(finding=finding, way=way, version=version, client=library, client_version=release)
 
 

@@ -6,17 +6,11 @@ once a follower is back in sync, and the leader takes it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from harness.findings.batches import DELIVERY_MS, REFUSED, BatchesSeen, batch_script
-from harness.findings.playable import (
-    PlayableFinding,
-    Played,
-    Way,
-    expects_always,
-    expects_defect,
-    expects_nothing,
-)
+from harness.findings.playable import PlayableFinding, Played, Way, expects_always, expects_nothing
 from harness.findings.senders import RECORDS
 from harness.findings.stage import FindingStage, NotObservedError
 
@@ -67,18 +61,17 @@ def played(seen: BatchesSeen) -> Played:
 FINDING: Final = PlayableFinding(
     "001",
     {
-        "refused": Way(
-            "three batches are refused before the fourth is taken",
-            play,
-            expects_defect(),
-            ("confluent-kafka", "java", "kafka-python"),
+        "refused": Way("three batches are refused before the fourth is taken", play),
+        "one-in-flight": Way(
+            "the same with one request in flight", play_one_in_flight, expects_nothing, ("confluent-kafka",)
         ),
-        "one-in-flight": Way("the same with one request in flight", play_one_in_flight, expects_nothing),
         "reference": Way(
             "the same on the reference broker",
-            lambda stage: play(stage, reference=True),
+            partial(play, reference=True),
             expects_always,
-            kafka=False,
+            ("confluent-kafka",),
+            False,
         ),
     },
+    clients=("confluent-kafka", "java", "kafka-python"),
 )

@@ -30,6 +30,9 @@ ASSIGNMENT: Final = ((0, 1, AWAY), (1, 0, AWAY), (0, 1, AWAY))
 #: The partition with an aborted value, and that with a committed one of a producer that expires.
 ABORTED, STUCK = PARTITIONS[:2]
 SHORT_MS: Final = 1_000
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+_OF_KEYS: Final = {"delete.retention.ms": SHORT_MS}
 #: The time of a cleaner that may not remove markers; it takes all of that.
 _NOT_CLEANED_US: Final = 45_000_000
 FILL_EVERY_US: Final = 300_000
@@ -265,32 +268,20 @@ def _spelled(value: Mapping[str, object] | tuple[int, int]) -> str:
     return ", ".join(f"{name}: {each}" for name, each in value.items()) or "nothing"
 
 
-_CLIENTS: Final = ("confluent-kafka", "java")
 FINDING: Final = PlayableFinding(
     "006",
     {
-        "transactions": Way(
-            "a transaction and a group end meanwhile", play, expects_defect("finding-006-groups"), _CLIENTS, minutes=2
-        ),
+        "transactions": Way("a transaction and a group end meanwhile", play, expects_defect("finding-006-groups")),
         "keys": Way(
             "keys are deleted meanwhile: a run of plans/keyed.toml",
-            partial(
-                play_plan,
-                name="keyed",
-                anomalies=("returned-key",),
-                settings={"delete.retention.ms": SHORT_MS},
-                family="away",
-            ),
+            partial(play_plan, name="keyed", anomalies=("returned-key",), settings=_OF_KEYS, family="away"),
             expects_defect("finding-006"),
-            minutes=2,
+            ("confluent-kafka",),
         ),
-        "wiped": Way("the broker returns with an empty disk", partial(play, wiped=True), expects_nothing, minutes=2),
-        "day": Way(
-            "delete.retention.ms is a day, the default",
-            partial(play, retention_ms=86_400_000),
-            expects_nothing,
-            minutes=2,
-        ),
-        "lag": Way("min.compaction.lag.ms is an hour", partial(play, lag_ms=3_600_000), expects_nothing, minutes=2),
+        "wiped": Way("the broker returns with an empty disk", partial(play, wiped=True), expects_nothing),
+        "day": Way("delete.retention.ms is a day, the default", partial(play, retention_ms=DAY_MS), expects_nothing),
+        "lag": Way("min.compaction.lag.ms is an hour", partial(play, lag_ms=HOUR_MS), expects_nothing),
     },
+    clients=("confluent-kafka", "java"),
+    minutes=2,
 )

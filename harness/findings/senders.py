@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -11,14 +11,14 @@ from typing import Any, Final
 from harness.clients import ClientLibrary
 from harness.findings.stage import PARTITIONS, FindingStage, OpenCluster
 from harness.plan import ClientName
-from workloads import EventType, SendOutcome, Settings
+from workloads import EventType, SendOutcome, Settings, values
 
 #: The number of records that a script sends.
 RECORDS: Final = 4
 #: The age at which the libraries ask for metadata again by default: longer than any script.
 METADATA_MS: Final = 300_000
-#: No batch has room for another record of this length.
-_PADDING: Final = 400
+#: No batch has room for another record of this size.
+_SIZE_BYTES: Final = 400
 
 #: The reports of a producer on each record, by its number: an offset, None where success had none, or an error.
 Reports = dict[int, int | str | None]
@@ -43,14 +43,20 @@ class NumberedSender:
         self.reports: Reports = {}
         self._sent = 0
         self._clients = library.clients(cluster.world.clock, settings, [server])
-        self._producer = self._clients.producer(cluster.next_process())
+        self._process = cluster.next_process()
+        self._producer = self._clients.producer(self._process)
 
     def send(self, count: int) -> None:
         """Send the next records."""
         for number in range(self._sent, self._sent + count):
-            payload = f"{number}{' ' * _PADDING}".encode()
+            payload = values.encode(PARTITIONS[0], b"key", values.join(self._process, number), _SIZE_BYTES)
             self._producer.send(PARTITIONS[0], b"key", payload, partial(self._ended, number))
         self._sent += count
+
+    def numbers_of(self, read: Iterable[int]) -> list[int]:
+        """The numbers of its own records among the values that were read, in their order."""
+        own = {values.join(self._process, number): number for number in range(self._sent)}
+        return [own[value] for value in read if value in own]
 
     def close(self) -> None:
         """Give up: nothing that waits is sent."""

@@ -23,7 +23,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from harness.clients import DirectConnection
 from harness.findings.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
 from harness.findings.internal_topics import SAFE_SETTINGS, SERVING
-from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_defect, expects_nothing
+from harness.findings.playable import NETWORK, PlayableFinding, Played, Way, expects_nothing
 from harness.findings.script import OperatedScript
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.worlds.kafka.administration import Administration
@@ -180,15 +180,9 @@ def played(tries: Sequence[TruncatedSeen]) -> Played:
 FINDING: Final = PlayableFinding(
     "012",
     {
-        "busy": Way(
-            "the former coordinator is busy with listings", play, expects_defect(), minutes=2, programs=NETWORK
-        ),
-        "idle": Way(
-            "the former coordinator is idle",
-            partial(play, busy=0, tries=IDLE_TRIES),
-            expects_nothing,
-            minutes=2,
-            programs=NETWORK,
-        ),
+        "busy": Way("the former coordinator is busy with listings", play),
+        "idle": Way("the former coordinator is idle", partial(play, busy=0, tries=IDLE_TRIES), expects_nothing),
     },
+    minutes=2,
+    programs=NETWORK,
 )

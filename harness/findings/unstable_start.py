@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from harness.clients import ClientLibrary
-from harness.findings.playable import PlayableFinding, Played, Way, expects_defect
+from harness.findings.playable import PlayableFinding, Played, Way
 from harness.findings.script import Script, commits_of, subscribe
 from harness.findings.stage import PARTITIONS, FindingStage, NotObservedError
 from harness.plan import ClientName
@@ -198,34 +198,21 @@ def _offsets(committed: Mapping[str, int]) -> str:
 
 
 CLASSIC: Final = Membership("group", session_timeout_ms=SESSION_MS)
+LATEST: Final = msgspec.structs.replace(CLASSIC, reset="latest")
+#: Brokers deal partitions out (KIP-848).
+BY_BROKERS: Final = msgspec.structs.replace(CLASSIC, protocol="consumer")
 FINDING: Final = PlayableFinding(
     "010",
     {
-        "earliest": Way(
-            "auto.offset.reset is earliest",
-            partial(play, membership=CLASSIC),
-            expects_defect(),
-            ("confluent-kafka", "java", "kafka-python"),
-            minutes=2,
-        ),
-        "latest": Way(
-            "auto.offset.reset is latest, the default",
-            partial(play, membership=msgspec.structs.replace(CLASSIC, reset="latest")),
-            expects_defect(),
-            minutes=2,
-        ),
+        "earliest": Way("auto.offset.reset is earliest", partial(play, membership=CLASSIC)),
+        "latest": Way("auto.offset.reset is latest, the default", partial(play, membership=LATEST)),
         "cooperative": Way(
-            "partitions are dealt out by the cooperative protocol",
-            play_cooperative,
-            expects_defect(),
-            ("confluent-kafka", "java"),
-            minutes=2,
+            "the cooperative protocol deals partitions out", play_cooperative, clients=("confluent-kafka", "java")
         ),
         "consumer": Way(
-            "group.protocol is consumer (KIP-848)",
-            partial(play, membership=msgspec.structs.replace(CLASSIC, protocol="consumer")),
-            expects_defect(),
-            minutes=2,
+            "group.protocol is consumer (KIP-848)", partial(play, membership=BY_BROKERS), clients=("confluent-kafka",)
         ),
     },
+    clients=("confluent-kafka", "java", "kafka-python"),
+    minutes=2,
 )

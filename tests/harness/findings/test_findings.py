@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import pytest
 
-from harness.findings import FINDINGS, AsDocumented, Way, asked_for, compared, plays
+from harness.findings import FINDINGS, AsDocumented, PlayableFinding, asked_for, compared, plays
 from harness.progress import Progress
 from harness.worlds.kafka.installation import Installation
 from tests.harness.needs import needs_root
 
 
-def _marks(way: Way) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.root, needs_root(*way.programs)] if way.programs else []
+def _marks(finding: PlayableFinding) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.root, needs_root(*finding.programs)] if finding.programs else []
 
 
 #: The finding itself with each of its clients, and every other way with its usual one.
 PLAYS = [
-    pytest.param(number, name, client, marks=_marks(way), id=f"{number}-{name}-{client}")
+    pytest.param(number, name, client, marks=_marks(finding), id=f"{number}-{name}-{client}")
     for number, finding in FINDINGS.items()
-    for name, way in finding.ways.items()
-    for client in (way.clients if name == finding.usual else way.clients[:1])
+    for name in finding.ways
+    for client in (finding.clients if name == finding.usual else finding.clients_of(name)[:1])
 ]
 
 
