@@ -52,7 +52,7 @@ _LOG: Final = logging.getLogger("harness.clients.others")
 
 
 class BatchesSeen(NamedTuple):
-    """The end of a try: the producer's ``reports``, what went over the wire, and the log's records in their ``order``."""
+    """The end of a try: reports, what went over the wire, and the ``order`` of records in the log."""
 
     reports: Reports
     sent: list[SentBatch]
