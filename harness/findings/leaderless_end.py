@@ -2,19 +2,25 @@
 
 The partition has one replica, on a broker that is killed after the writes were acknowledged; the coordinator of the
 transaction is on another one. The transaction is committed, or aborted; then the broker is started again, and the same
-producer does another transaction on the partition, which ends the other way.
+producer does another transaction on the partition, which ends the other way. With three replicas the followers are
+frozen first, until their leader is alone in sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
+from typing_extensions import override
+
+from harness.findings.internal_topics import SAFE_SETTINGS, serving
 from harness.findings.playable import PlayableFinding, Played, Way
-from harness.findings.script import Script
+from harness.findings.script import OperatedScript, Script
 from harness.findings.stage import PARTITIONS, FindingStage
+from harness.reference.core.types import TRANSACTIONS_TOPIC
+from harness.worlds.kafka.administration import Administration
 from nemesis.cluster import require
 from workloads import EventType
 
@@ -27,6 +33,12 @@ ONE_COPY: Final = {
     "request.timeout.ms": 5_000,
     "delivery.timeout.ms": 9_000,
 }
+#: Two replicas have to be in sync; followers that are frozen are out of sync soon.
+SAFE: Final = SAFE_SETTINGS | {"replica.lag.time.max.ms": 3_000, "transaction.timeout.ms": 300_000}
+#: The first broker leads the partition that loses its leader.
+SAFE_ASSIGNMENT: Final = ((0, 1, 2), (3, 4, 0), (4, 3, 0))
+COORDINATORS: Final = (3, 4, 0)
+TRANSACTIONAL_ID: Final = "leaderless"
 #: Markers are written within milliseconds once their partition has a leader; a machine may be busy.
 MARKERS_US: Final = 15_000_000
 
@@ -47,19 +59,16 @@ class EndSeen(NamedTuple):
 
 
 class LeaderlessEnd(Script):
-    """One cluster, and the transactions of this finding with a library."""
+    """One cluster, on which each partition has one replica, and the transactions of this finding with a library."""
 
     def play(self, end: End) -> EndSeen:
         """End a transaction without a leader, then another one the other way."""
-        producer, calls = self.transactional(f"{end}-{self.cluster.next_process()}")
+        producer, calls = self.transactional(TRANSACTIONAL_ID)
         self.done(calls.begin)
         first = self.send(producer, [(partition, b"key") for partition in (LEADERLESS, LED)])
-        broker = self.cluster.leads(LEADERLESS)
-        processes = require(self.cluster.target.processes)
-        processes.kill(broker)
-        self.wait(f"{LEADERLESS} has no leader", lambda: self.cluster.leader(LEADERLESS) is None)
-        answered = self.ask(calls.commit if end == "commit" else calls.abort).type
-        processes.restart(broker)
+        with self._without_leader():
+            self.wait(f"{LEADERLESS} has no leader", lambda: self.cluster.leader(LEADERLESS) is None)
+            answered = self.ask(calls.commit if end == "commit" else calls.abort).type
         self.cluster.leads(LEADERLESS)
         held = not self.cluster.until(self._is_stable, MARKERS_US)
         self.done(calls.begin)
@@ -72,9 +81,49 @@ class LeaderlessEnd(Script):
             answered, held, *({record.partition for record in read if record.value in sent} for sent in (first, second))
         )
 
+    @contextmanager
+    def _without_leader(self) -> Iterator[None]:
+        """Kill the only broker that can lead, and start it again at the end."""
+        broker, processes = self.cluster.leads(LEADERLESS), require(self.cluster.target.processes)
+        processes.kill(broker)
+        yield
+        processes.restart(broker)
+
     def _is_stable(self) -> bool:
         """True if no transaction is open there."""
         return self.end(LEADERLESS, "read_committed") == self.end(LEADERLESS, "read_uncommitted")
+
+
+class SafeLeaderlessEnd(LeaderlessEnd):
+    """The same where each partition has three replicas, of five brokers, and two have to be in sync."""
+
+    def place_coordinator(self, operator: Administration) -> None:
+        """Have brokers coordinate the transaction that are neither killed nor frozen."""
+        producer, _ = self.transactional(TRANSACTIONAL_ID)  # so that the topic is there
+        producer.close()
+        script = OperatedScript(self.cluster, self.clients, operator)
+        log = serving(TRANSACTIONS_TOPIC, TRANSACTIONAL_ID)
+        script.granted(operator.reassign(log, COORDINATORS))
+        script.wait("the coordinators are reassigned", lambda: set(script.view(log).isr) == set(COORDINATORS))
+        script.lead(log, COORDINATORS[0])
+
+    @override
+    @contextmanager
+    def _without_leader(self) -> Iterator[None]:
+        """Freeze the followers until the leader is alone in sync, kill it, and bring all back at the end."""
+        processes = require(self.cluster.target.processes)
+        leader, *followers = SAFE_ASSIGNMENT[0]
+        for follower in followers:
+            processes.pause(follower)
+        self.wait(
+            "the leader is alone in sync",
+            lambda: self.cluster.target.view().partitions[LEADERLESS].isr == (leader,),
+        )
+        processes.kill(leader)
+        yield
+        processes.restart(leader)
+        for follower in followers:
+            processes.resume(follower)
 
 
 def play(stage: FindingStage, end: End) -> Played:
@@ -85,6 +134,18 @@ def play(stage: FindingStage, end: End) -> Played:
         clients = resources.enter_context(cluster.clients_until_closed(library))
         seen = LeaderlessEnd(cluster, clients).play(end)
     return played(end, seen)
+
+
+def play_safely(stage: FindingStage) -> Played:
+    """Commit a transaction without a leader where all settings are safe."""
+    with ExitStack() as resources:
+        library = stage.library(resources)
+        cluster = resources.enter_context(stage.kafka(SAFE, assignment=SAFE_ASSIGNMENT, brokers=5))
+        clients = resources.enter_context(cluster.clients_until_closed(library))
+        script = SafeLeaderlessEnd(cluster, clients)
+        script.place_coordinator(resources.enter_context(cluster.operator(*COORDINATORS)))
+        seen = script.play("commit")
+    return played("commit", seen)
 
 
 def played(end: End, seen: EndSeen) -> Played:
@@ -115,6 +176,7 @@ FINDING: Final = PlayableFinding(
     {
         "commit": Way("a commit, then an abort", partial(play, end="commit")),
         "abort": Way("an abort, then a commit", partial(play, end="abort")),
+        "safe": Way("as commit, with three replicas and min.insync.replicas of 2", play_safely),
     },
     controls=("3.5.2", "3.9.2", "4.0.0", "4.1.1", "4.2.1"),
 )

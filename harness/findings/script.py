@@ -87,6 +87,7 @@ class Script:
 
     def transactional(self, transactional_id: str) -> tuple[Producer, Transactions]:
         """A producer that is in charge of this transactional id."""
+        self.cluster.does(f"a producer takes charge of {transactional_id}")
         producer = self.clients.producer(self.cluster.next_process(), transactional_id)
         if producer.transactions is None:
             raise NotObservedError("this library has no transactions")
