@@ -34,7 +34,7 @@ test: setup-test ## tests of everything, with clients of real Kafka (ten minutes
 	 $(BIN)/python -m scripts.spark_archive & wait; } >/dev/null 2>&1
 	@$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder -m "not kafka and not finding"
 
-findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)
+findings: setup-test ## every finding and its controls on Kafka 4.3.1, as their pages say (three quarters of an hour; not part of .ci/run)
 	@$(BIN)/pytest -q -m finding
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)

@@ -23,6 +23,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "harness.comparison": (),
     "harness.conform": (),
     "harness.explore": (),
+    "harness.findings": (),
     "harness.plan": (),
     "harness.report": (),
     "harness.run": (),

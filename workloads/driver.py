@@ -18,7 +18,7 @@ import msgspec
 from workloads.client import Clients, Clock, Membership, Offsets
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
-from workloads.generators import kind_of, topics_of
+from workloads.generators import DueWrite, kind_of, topics_of
 from workloads.group_end import CommittedAgain, CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
@@ -35,17 +35,25 @@ from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import CommitMode, IsolationLevel, Settings
 from workloads.stable_offsets import StableOffsets
 from workloads.stepped_member import SteppedMember
+from workloads.transactional_producer import Asked, OpenTransaction, TransactionalProducer
 from workloads.transactions import TransactionProducers
 
 __all__ = [
     "OUTSTANDING_MAX",
     "AfterHealing",
+    "Asked",
     "Drain",
+    "DueWrite",
+    "OpenTransaction",
     "Reader",
+    "Readers",
     "RecoveryWrites",
     "SendCounts",
+    "StableOffsets",
     "SteppedMember",
+    "TransactionalProducer",
     "Workload",
+    "Writers",
     "partition_names",
 ]
 

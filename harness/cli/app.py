@@ -44,6 +44,7 @@ COMMANDS: Final = (
     "explain",
     "stories",
     "conform",
+    "finding",
     "hunt",
     "explore",
     "heal",

@@ -23,7 +23,3 @@ def needs_root(*tools: str) -> pytest.MarkDecorator:
     """Skips a test where root or one of these commands is missing."""
     why = missing_for_root(*tools)
     return pytest.mark.skipif(bool(why), reason=why)
-
-
-#: The parameter of a test that plays on nodes of Apache Kafka, too.
-ON_KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)

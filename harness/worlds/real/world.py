@@ -141,6 +141,10 @@ class RealWorld(World):
     def clients(self) -> RealClients:
         return self._open_cluster().clients
 
+    def clients_of(self, library: ClientLibrary, servers: Sequence[str] = ()) -> RealClients:
+        """Clients of another library, which the caller has to close; they begin at ``servers``, or at all brokers."""
+        return library.clients(self._clock, self._spec.chosen(), servers or self.clients.bootstrap)
+
     @property
     @override
     def target(self) -> Target:

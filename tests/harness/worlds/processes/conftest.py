@@ -1,15 +1,13 @@
 """A running cluster for the tests of this folder, and short words for what they wait for."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.clients import ClientLibrary, RealClients
+from harness.findings import PARTITIONS, OpenCluster
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
-from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads import values
 from workloads.client import Offsets, PollOutcome, Producer, SendOutcome
@@ -18,7 +16,6 @@ from workloads.plan import WorkloadPlan
 
 #: Every wait of these tests. Seconds, but a client that has joined a group on a busy machine took longer than 20.
 LIMIT_US = 60_000_000
-PARTITIONS = ("ackproof-0", "ackproof-1", "ackproof-2")
 
 
 def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
@@ -27,42 +24,11 @@ def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
     return RunSpec(cell="cell/kill", family="kill", **({"world": Processes()} | plan | others))
 
 
-class Cluster:
+class Cluster(OpenCluster):
     """A world that is open, and what tests do with it."""
 
-    def __init__(self, world: RealWorld, directory: Path) -> None:
-        self.world = world
-        self.directory = directory
-        self.target = world.target
-        self._processes = iter(range(1_000))
-
-    def clients(self, library: ClientLibrary) -> RealClients:
-        """Clients of this library, which the caller has to close."""
-        return library.clients(self.world.clock, self.world._spec.chosen(), self.world.clients.bootstrap)
-
-    def next_process(self) -> int:
-        return next(self._processes)
-
     def until(self, condition: Callable[[], bool], limit_us: int = LIMIT_US) -> bool:
-        return self.world.drive(condition, self.world.clock.now_us() + limit_us)
-
-    def leader(self, partition: str = PARTITIONS[0]) -> int | None:
-        return self.target.view().partitions[partition].leader
-
-    def leads(self, partition: str = PARTITIONS[0]) -> int:
-        """The leader, once there is one: on a machine that stands still for a second every broker loses its session."""
-        assert self.until(lambda: self.leader(partition) is not None)
-        leader = self.leader(partition)
-        assert leader is not None
-        return leader
-
-    def is_well(self) -> bool:
-        view = self.target.view()
-        led = all(
-            partition.leader is not None and set(partition.isr) == set(partition.replicas)
-            for partition in view.partitions.values()
-        )
-        return led and view.running == view.brokers
+        return super().until(condition, limit_us)
 
     def write(
         self, count: int, process: int, producer: Producer | None = None, partition: str = PARTITIONS[0]

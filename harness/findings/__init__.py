@@ -1,0 +1,25 @@
+"""The project's findings about Kafka and its clients, each as a script that plays it and says whether it shows.
+
+docs/findings has a page for each number, and ``harness/known_defects.toml`` an entry.
+"""
+
+from harness.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
+from harness.findings.playing import AsDocumented, Asked, asked_for, compared, plays
+from harness.findings.register import FINDINGS
+from harness.findings.stage import PARTITIONS, OpenCluster
+
+__all__ = [
+    "FINDINGS",
+    "PARTITIONS",
+    "AsDocumented",
+    "Asked",
+    "InUse",
+    "OpenCluster",
+    "PlayVerdict",
+    "PlayableFinding",
+    "Played",
+    "Way",
+    "asked_for",
+    "compared",
+    "plays",
+]
