@@ -192,6 +192,7 @@ def polled(bootstrap: str, poll_ms: int, metadata_late_ms: int, number: int = 0)
 
 
 @pytest.mark.system
+@pytest.mark.race
 def test_polls_that_end_before_a_second_join_lose_the_assignment_of_kafka_python_for_good(cluster: Cluster) -> None:
     assert cluster.until(cluster.is_well)
     bootstrap = bootstrap_of(cluster.directory)
