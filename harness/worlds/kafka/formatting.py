@@ -30,14 +30,14 @@ from workloads import reason_of
 META: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-#: What a formatted directory holds beside :data:`META`: each file's content by its path in the directory.
+#: The files of a formatted directory beside :data:`META`: the content of each, by its path in the directory.
 FirstFiles = Mapping[str, bytes]
 #: All that the tool writes: forms of a formatted directory with which nodes were seen to start.
 _KNOWN: Final = ({META, BOOTSTRAP}, {META, BOOTSTRAP, CHECKPOINT}, {META, CHECKPOINT})
 _TOOL: Final = "kafka.tools.StorageTool"
 _TOOL_LIMIT_S: Final = 120.0
 #: The address of a controller that is never started.
-_ANY_PLACE: Final = "127.0.0.1:9093"
+_ANY_SERVER: Final = "127.0.0.1:9093"
 _JOINED: Final = "bootstrap.servers="
 _ELR: Final = "eligible.leader.replicas.version"
 #: The feature whose level is the version of transactions.
@@ -118,9 +118,9 @@ class FirstVoters:
 
     def _made(self, nodes: Nodes) -> FirstFiles:
         addresses = {node: nodes.host.address(node) for node in self._directories}
-        places = {node: f"{address.host}:{address.port}" for node, address in addresses.items()}
-        words = [f"{node}@{place}:{self._directories[node]}" for node, place in places.items()]
-        first = _Controller(nodes.controllers[0], places[nodes.controllers[0]], _JOINED)
+        served = {node: f"{address.host}:{address.port}" for node, address in addresses.items()}
+        words = [f"{node}@{server}:{self._directories[node]}" for node, server in served.items()]
+        first = _Controller(nodes.controllers[0], served[nodes.controllers[0]], _JOINED)
         with tempfile.TemporaryDirectory(prefix="ackproof-format-") as directory:
             chosen = ["--initial-controllers", ",".join(words), *_chosen(self._features, self._installation)]
             return _files_in(_formatted(self._installation, Path(directory), first, chosen))
@@ -150,7 +150,7 @@ def _kept(
         installation.made.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".format-", dir=installation.made) as directory:
             chosen = [*more, *_chosen(features, installation)]
-            data = _formatted(installation, Path(directory), _Controller(CONTROLLER, _ANY_PLACE, quorum), chosen)
+            data = _formatted(installation, Path(directory), _Controller(CONTROLLER, _ANY_SERVER, quorum), chosen)
             (data / META).unlink()
             try:
                 data.rename(kept)
@@ -161,7 +161,7 @@ def _kept(
 
 
 def of_broker(files: FirstFiles) -> FirstFiles:
-    """Those of a controller's first ``files`` that a broker has, too: its log of the metadata begins empty."""
+    """Leave out of a controller's first ``files`` what brokers do not have: their log of the metadata begins empty."""
     return {name: content for name, content in files.items() if name != CHECKPOINT}
 
 
@@ -179,18 +179,18 @@ def _chosen(features: FirstFeatures, installation: Installation) -> list[str]:
 
 
 class _Controller(NamedTuple):
-    """One that is formatted, its host and port, and the key with which its configuration begins to name the quorum."""
+    """A controller that is formatted: its host and port, and the key of its quorum, up to its own host and port."""
 
     node: int
-    place: str
+    server: str
     quorum: str
 
 
-def _formatted(installation: Installation, directory: Path, one: _Controller, more: Sequence[str]) -> Path:
+def _formatted(installation: Installation, directory: Path, controller: _Controller, more: Sequence[str]) -> Path:
     data, properties = directory / "data", directory / "controller.properties"
     properties.write_text(
-        f"process.roles=controller\nnode.id={one.node}\ncontroller.quorum.{one.quorum}{one.place}\n"
-        f"listeners=CONTROLLER://{one.place}\ncontroller.listener.names=CONTROLLER\n"
+        f"process.roles=controller\nnode.id={controller.node}\ncontroller.quorum.{controller.quorum}{controller.server}\n"
+        f"listeners=CONTROLLER://{controller.server}\ncontroller.listener.names=CONTROLLER\n"
         f"listener.security.protocol.map=CONTROLLER:PLAINTEXT\nlog.dirs={data}\n",
         encoding="utf-8",
     )

@@ -250,8 +250,8 @@ def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(
     started(host, local_files, 1)
 
     def from_machine_0(patience_s: float = WAIT_S) -> str:
-        place = f"('{farm.address(1)}', 9092)"
-        script = f"import socket; print(socket.create_connection({place}, {patience_s}).recv(5).decode())"
+        address = f"('{farm.address(1)}', 9092)"
+        script = f"import socket; print(socket.create_connection({address}, {patience_s}).recv(5).decode())"
         answer = host._shells[0].run((sys.executable, "-c", script))
         return answer.out.strip() or answer.err.strip().splitlines()[-1]
 
