@@ -37,7 +37,7 @@ test: setup-test ## tests of everything, with clients of real Kafka (ten minutes
 findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)
 	@$(BIN)/pytest -q -m finding
 
-races: setup-test ## races inside client libraries that must be lost, so a slow machine may fail them (a minute; not part of .ci/run)
+races: setup-test ## races inside clients and Kafka that must be lost, so a slow machine may fail them (five minutes; not part of .ci/run)
 	@$(BIN)/pytest -q -m race
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
@@ -47,7 +47,7 @@ soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 	@scripts/soak-smoke.sh
 
 kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root can be had (8 minutes)
-	@$(BIN)/pytest -q -n 4 --dist loadgroup -m kafka
+	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "kafka and not race"
 	@scripts/kafka-campaign.sh
 
 reference: setup ## docs/reference/, generated from the code
