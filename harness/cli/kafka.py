@@ -41,12 +41,15 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
     wanted = str(source or parse_version(version or DEFAULT_VERSION))
     if wanted not in before:
         terminal.note(f"getting Apache Kafka {wanted}")
-    release = install_from(source) if source is not None else install(wanted)
-    if str(release.version) in before:
-        terminal.note(f"Apache Kafka {release.version} is installed already; nothing is fetched")
-    if lacks_archive(release):
-        terminal.note("starting it once, so that later starts are faster")
-    make_archive(release)
+
+    def start_once(release: Installation) -> None:
+        if str(release.version) in before:
+            terminal.note(f"Apache Kafka {release.version} is installed already; nothing is fetched")
+        if lacks_archive(release):
+            terminal.note("starting it once, so that later starts are faster")
+        make_archive(release)
+
+    release = install(wanted, start_once) if source is None else install_from(source, start_once)
     terminal.say(f"Apache Kafka {release.version} is in {release.home}")
     return EXIT_HELD
 

@@ -28,13 +28,11 @@ def kafka_release() -> Callable[[str], Installation]:
 
     def have(version: str) -> Installation:
         try:
-            installation = install(version)
+            return install(version, make_archive)
         except NotReachableError as error:
             if os.environ.get("ACKPROOF_NEEDS_KAFKA"):
                 raise
             pytest.skip(str(error))
-        make_archive(installation)
-        return installation
 
     return have
 

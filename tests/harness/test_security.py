@@ -206,6 +206,7 @@ class HereRuns:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._jobs: list[Job] = []
+        self.performed = 0
 
     @property
     def busy(self) -> int:
@@ -216,6 +217,7 @@ class HereRuns:
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
         job = self._jobs.pop(0)
+        self.performed += 1
         return [(job, perform_turn(self._directory, job.spec, job.directory))]
 
     def close(self) -> None:
@@ -240,10 +242,18 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
         directory = tmp_path / name
         directory.mkdir()
         write_plan(plan, directory)
-        asked = SoakRequest(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
+        asked = SoakRequest(name=name, seed=int(name), began=name, command="ackproof soak", for_s=12.0)
         checks = Checking(lambda places: [judge_all([run], Progress())[0] for run in places])
+        runs = HereRuns(directory)
         ending = perform_soak(
-            directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks
+            directory,
+            plan,
+            asked,
+            Progress(),
+            earlier=earlier,
+            runs=runs,
+            checks=checks,
+            clock=lambda: float(runs.performed),  # noqa: B023 - asked while it soaks
         )
         earlier = read_nights([str(directory)], tmp_path)
         assert ending.exit_code == 70

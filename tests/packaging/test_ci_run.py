@@ -34,7 +34,7 @@ def test_it_works_in_an_empty_home_that_is_gone_afterwards(tmp_path: Path, fails
         "NOTES": str(notes),
         "FAILS": fails,
     }
-    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, timeout=30, check=False)
+    done = subprocess.run([ROOT / ".ci" / "run"], env=environment, timeout=240, check=False)
     assert done.returncode == bool(fails)
     home = (tmp_path / "notes.home").read_text().strip()
     targets = ["check", "test", "canary", "soak-smoke", "kafka"]

@@ -18,7 +18,7 @@ from typing import Final
 
 from harness.errors import HarnessError, HostError, PortError
 from harness.hosts import ADDRESS_TAKEN, PORT_CHOICES, Ports
-from harness.worlds.kafka.formatting import FirstFeatures, format_directory, new_id
+from harness.worlds.kafka.formatting import FirstFeatures, first_files, format_directory, new_id
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path
 from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
@@ -110,7 +110,7 @@ def _prepared(installation: Installation, directory: Path, ports: Ports) -> tupl
     """A node that is controller and broker in one, so that the classes of both are loaded."""
     controllers = {0: ports.take(_HOST)}
     node_place = NodePlace(node=0, data=directory / "data", address=ports.take(_HOST), controllers=controllers)
-    format_directory(installation, node_place.data, 0, new_id(), features=FirstFeatures())
+    format_directory(node_place.data, 0, new_id(), first_files(installation, FirstFeatures()))
     properties = directory / "server.properties"
     properties.write_text(as_text(lone_properties(node_place, Settings(replication_factor=1))), encoding="utf-8")
     files = LogFiles(directory / "log.properties", directory / "gc.log")

@@ -20,14 +20,15 @@ from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.formatting import (
-    BOOTSTRAP,
     META,
     TRANSACTIONS_FEATURE,
-    VOTERS,
     FirstFeatures,
+    FirstFiles,
     FirstVoters,
+    first_files,
     format_directory,
     new_id,
+    of_broker,
 )
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
@@ -130,17 +131,21 @@ class Mode(NamedTuple):
 def kraft(settings: Settings, installation: Installation, brokers: int, *, dynamic: bool = False) -> Mode:
     """Controllers of their own keep the metadata; where the quorum is ``dynamic``, they join and leave (KIP-853)."""
     cluster = new_id()
-    first = FirstVoters(installation)
+    features = FirstFeatures(settings.eligible_leader_replicas, settings.transaction_version)
+    voters = FirstVoters(installation, features)
+
+    def fixed(nodes: Nodes, node: int) -> tuple[str, FirstFiles]:
+        files = first_files(installation, features)
+        return "", files if node in nodes.controllers else of_broker(files)
 
     def format_once(nodes: Nodes, node: int) -> tuple[Path, ...]:
         """Format a directory that is not formatted; a node refuses to start on such a one."""
         data = nodes.data(node)
         if (data / META).exists():
             return ()
-        directory, voters = first.of(nodes, node) if dynamic else ("", b"")
-        features = FirstFeatures(settings.eligible_leader_replicas, settings.transaction_version)
-        format_directory(installation, data, node, cluster, features=features, directory=directory, voters=voters)
-        return (data / META, data / BOOTSTRAP, *([data / VOTERS] if voters else []))
+        directory, files = (voters.of if dynamic else fixed)(nodes, node)
+        format_directory(data, node, cluster, files, directory=directory)
+        return (data / META, *(data / name for name in files))
 
     return Mode(
         LEVELS,

@@ -5,7 +5,9 @@
     ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           from Maven, or from a downloaded release
     ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the modules formatting and class_archive
 
-A release is fetched into a directory beside its own and renamed, so that it exists as a whole or not at all.
+A release is fetched into a directory beside its own and renamed, so that it exists as a whole or not at all. Then it
+is started once, if it starts without ZooKeeper: where it stays, because classes are archived by their path. Until then
+a mark says that it is not installed, and ``ackproof kafka install`` goes on from there.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import subprocess
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -35,6 +37,8 @@ LIMIT_S: Final = 900.0
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
+#: The file in a release's directory that says that it has not started yet.
+_UNPROVEN: Final = "not-started-yet"
 #: Old releases depend on log4j 1 and its binding. Reload4j, an artifact of its own, replaces both; and the oldest
 #: log4j depends on artifacts that no repository has any more.
 _EXCLUSIONS: Final = "<exclusions>{}</exclusions>".format(
@@ -91,7 +95,8 @@ def cache_directory() -> Path:
 def installed() -> list[Installation]:
     """Every installed release, oldest first."""
     homes = {jar.parent.parent for jar in cache_directory().glob("*/libs/kafka_*.jar")}
-    return sorted(Installation(parse_version(home.name), home) for home in homes if VERSION.fullmatch(home.name))
+    proven = [home for home in homes if VERSION.fullmatch(home.name) and not (home / _UNPROVEN).exists()]
+    return sorted(Installation(parse_version(home.name), home) for home in proven)
 
 
 def find(version: str) -> Installation:
@@ -112,28 +117,28 @@ def find(version: str) -> Installation:
     )
 
 
-def install(version: str) -> Installation:
-    """Fetch a release with Maven; nothing if it is installed already.
+def install(version: str, start: Callable[[Installation], None]) -> Installation:
+    """Fetch a release with Maven, and ``start`` it once; only the second if it was fetched before.
 
     Raises:
         PlanError: this release does not exist.
         NotReachableError: this machine cannot reach it.
-        HostError: it could not be fetched for another reason.
+        HostError: it could not be fetched for another reason, or did not start: then it is not installed.
     """
     wanted = parse_version(version)
-    if (home := cache_directory() / str(wanted)).is_dir():
-        return Installation(wanted, home)
-    with _beside(home) as directory:
-        fetch(artifacts(wanted), directory)
-    return Installation(wanted, home)
+    home = cache_directory() / str(wanted)
+    if not home.is_dir():
+        with _beside(home) as directory:
+            fetch(artifacts(wanted), directory)
+    return _started(Installation(wanted, home), start)
 
 
-def install_from(source: Path) -> Installation:
-    """Install a downloaded release: its ``.tgz``, or the directory it was unpacked to.
+def install_from(source: Path, start: Callable[[Installation], None]) -> Installation:
+    """Install a downloaded release, its ``.tgz`` or the directory it was unpacked to, and ``start`` it once.
 
     Raises:
         PlanError: it is not a release of Apache Kafka.
-        HostError: it cannot be read or copied.
+        HostError: it cannot be read or copied, or did not start: then it is not installed.
     """
     with _unpacked(source) as libs:
         version = _version_in(libs, source)
@@ -141,7 +146,13 @@ def install_from(source: Path) -> Installation:
         if not home.is_dir():
             with _beside(home) as directory:
                 shutil.copytree(libs, directory / "libs", ignore=shutil.ignore_patterns("*.asc"))
-    return Installation(version, home)
+    return _started(Installation(version, home), start)
+
+
+def _started(release: Installation, start: Callable[[Installation], None]) -> Installation:
+    start(release)
+    (release.home / _UNPROVEN).unlink(missing_ok=True)
+    return release
 
 
 def _version_in(libs: Path, source: Path) -> Version:
@@ -187,7 +198,7 @@ def _take_jars(archive: tarfile.TarFile, directory: Path) -> None:
 
 @contextmanager
 def _beside(home: Path) -> Iterator[Path]:
-    """A new directory that becomes ``home`` when the block ends well, and is removed otherwise."""
+    """A new directory that becomes ``home`` when the block ends well, unproven, and is removed otherwise."""
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
@@ -197,6 +208,7 @@ def _beside(home: Path) -> Iterator[Path]:
         ) from error
     try:
         yield directory
+        (directory / _UNPROVEN).touch()
         directory.chmod(0o755)
         try:
             directory.rename(home)

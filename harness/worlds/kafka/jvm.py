@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from harness.machine.java import java_program
 from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
 from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.log_patterns import VERSION_LOGGERS
 from nemesis.cluster import CONTROLLER
 
 MAIN: Final = "kafka.Kafka"
@@ -61,7 +62,7 @@ LEVELS: Final[Mapping[str, str]] = {
     "org.apache.kafka.storage.internals.log": "INFO",
     "org.apache.kafka.controller": "INFO",
     "org.apache.kafka.controller.ReplicationControlManager": "DEBUG",
-    "org.apache.kafka.common.utils.AppInfoParser": "INFO",
+    **dict.fromkeys(VERSION_LOGGERS, "INFO"),
 }
 
 

@@ -16,6 +16,13 @@ from harness import observations
 _PREFIX: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}) [A-Z]+ (\S+) (.*)")
 
 
+#: The loggers of what a node runs: until 4.3, and since 4.4.
+VERSION_LOGGERS: Final = (
+    "org.apache.kafka.common.utils.AppInfoParser",
+    "org.apache.kafka.common.utils.internals.AppInfoParser",
+)
+
+
 class Line(NamedTuple):
     """One line of a log: microseconds since the epoch (in whole milliseconds), the class that logs, its words."""
 
@@ -265,7 +272,7 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
         (r"Becoming the active controller at epoch (?P<epoch>\d+)", observations.ControllerActivated),
     ),
     # With KRaft a node registers its version last of all, when it is unfenced.
-    "org.apache.kafka.common.utils.AppInfoParser": ((r"Kafka version ?: (?P<version>\S+)", observations.NodeStarted),),
+    **dict.fromkeys(VERSION_LOGGERS, ((r"Kafka version ?: (?P<version>\S+)", observations.NodeStarted),)),
     "kafka.server.ControllerServer": ((r"\] Starting controller", observations.ControllerStarted),),
     "org.apache.kafka.common.errors.OutOfOrderSequenceException": (
         (

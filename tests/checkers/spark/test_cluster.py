@@ -164,7 +164,7 @@ def wait_for_workers(url: str, number: int) -> None:
 
 def seen_on(url: str) -> Any:
     """The master's page, as data."""
-    with urlopen(url, timeout=5) as answer:  # noqa: S310 - our own loopback address
+    with urlopen(url, timeout=60) as answer:  # noqa: S310 - our own loopback address
         return json.load(answer)
 
 

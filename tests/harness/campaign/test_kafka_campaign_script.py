@@ -32,7 +32,7 @@ def outcome_of(
     (directory / "scripts").mkdir()
     script = shutil.copy(SCRIPT, directory / "scripts")
     environment = {"PATH": f"{directory / 'bin'}:{os.environ['PATH']}", "ACKPROOF_NEEDS_KAFKA": needed}
-    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, timeout=240, check=False)
     return done.returncode, "REAL KAFKA WAS NOT TESTED" not in done.stdout
 
 

@@ -23,7 +23,7 @@ def hunt(capsys):
 
 
 def test_a_bug_that_is_found_ends_well(hunt):
-    code, out, _ = hunt("acknowledge-after-append", "--seconds", "20", "--workers", "1")
+    code, out, _ = hunt("acknowledge-after-append", "--seconds", "600", "--workers", "1")
     assert code == 0
     assert out.startswith("planted.bug=acknowledge-after-append: ")
     assert out.splitlines()[-1] == "1 of 1 found, seed 1; 0 findings about the broker as it is"

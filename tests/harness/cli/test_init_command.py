@@ -71,8 +71,8 @@ def test_no_kind_is_a_question() -> None:
 def test_the_script_can_be_run_and_workflows_are_yaml() -> None:
     assert exit_code_of(["init", "ci"]) == 0
     assert os.access("ackproof/run.sh", os.X_OK)
-    subprocess.run(["bash", "-n", "ackproof/run.sh"], check=True, timeout=10)
-    assert subprocess.run(["ackproof/run.sh"], check=False, timeout=10, capture_output=True).returncode == 64
+    subprocess.run(["bash", "-n", "ackproof/run.sh"], check=True, timeout=120)
+    assert subprocess.run(["ackproof/run.sh"], check=False, timeout=120, capture_output=True).returncode == 64
     for workflow in Path(".github/workflows").iterdir():
         (job,) = yaml.safe_load(workflow.read_text())["jobs"].values()
         assert all(("run" in step) != ("uses" in step) for step in job["steps"])

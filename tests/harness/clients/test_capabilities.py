@@ -20,7 +20,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 from workloads.transaction_errors import ErrorClass
 
-LIMIT_S = 10
+LIMIT_S = 60
 
 
 SETTINGS = Settings(min_insync_replicas=2, enable_idempotence=True, delivery_timeout_ms=3_000)

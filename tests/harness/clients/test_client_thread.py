@@ -11,7 +11,7 @@ from harness.clients.adapter import AdaptedProducer, Content
 from harness.clients.client_thread import Owner, Pending
 from workloads import EventType, SendOutcome
 
-LIMIT_S = 5.0
+LIMIT_S = 60.0
 
 
 class ManualClock:

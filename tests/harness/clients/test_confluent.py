@@ -55,7 +55,7 @@ class FatalProducer:
 def test_sends_end_after_a_fatal_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confluent, "Producer", FatalProducer)
     producer = PolledProducer({"client.id": "fatal"})
-    assert producer.producer.called_back.wait(10.0)
+    assert producer.producer.called_back.wait(60.0)
     producer.close()
 
 

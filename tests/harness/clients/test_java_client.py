@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +24,7 @@ from harness.worlds.kafka import client_library
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.processes import processes_world
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
+from tests.waiting import wait_until
 from workloads import values
 from workloads.client import SendOutcome
 from workloads.errors import TIME_LIMIT
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.system
 def running(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("java")
     settings = {"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True}
-    settings |= {"request.timeout.ms": 1_500, "delivery.timeout.ms": 4_000}
+    settings |= {"request.timeout.ms": 5_000, "delivery.timeout.ms": 15_000}
     world = processes_world(spec(settings, world=Processes(client=JAVA)), directory)
     world.open()
     yield Cluster(world, directory)
@@ -65,7 +65,7 @@ def test_records_are_written_and_read(running: Cluster) -> None:
 def test_a_run_record_names_the_client_and_what_it_worked_with(running: Cluster) -> None:
     assert running.world.clients.name.startswith("java 4.")
     producer = running.world.effective_configuration()["producer"]
-    assert (producer["max.block.ms"], producer["enable.idempotence"], producer["acks"]) == (1_500, True, -1)
+    assert (producer["max.block.ms"], producer["enable.idempotence"], producer["acks"]) == (5_000, True, -1)
     assert producer["buffer.memory"] == "33554432", "its own"
 
 
@@ -133,10 +133,7 @@ def test_where_the_jvm_dies_every_call_ends_and_no_thread_is_left(real_kafka: In
         consumer.call(Method.POLL, (60_000).to_bytes(4), 60.0)
     with pytest.raises(HostError, match="ended by itself with exit status -9"):
         ending.close()
-    began = time.monotonic()
-    while set(threading.enumerate()) - before and time.monotonic() < began + 5:
-        time.sleep(0.01)
-    assert set(threading.enumerate()) <= before
+    wait_until(lambda: set(threading.enumerate()) <= before, "no thread is left")
 
 
 def test_a_jvm_that_stands_still_stops_neither_the_clock_nor_the_end(running: Cluster) -> None:

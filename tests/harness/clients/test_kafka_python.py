@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotEnoughReplicasAfterAppendError
 from kafka.future import Future
 
-from harness.clients import KAFKA_PYTHON
+from harness.clients import KAFKA_PYTHON, kafka_python
 from harness.clients.adapter import Content
 from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
 from harness.plan import Processes
@@ -106,6 +106,22 @@ def test_errors_are_named_by_class_with_the_brokers_words() -> None:
     assert named(KafkaTimeoutError()) == "KafkaTimeoutError"
 
 
+def test_a_member_asks_for_metadata_before_it_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it may join twice, and lose what it is assigned (docs/guides/clients.md)."""
+    library = Mock(**{"poll.return_value": {}})
+    monkeypatch.setattr(kafka_python, "KafkaConsumer", lambda **_: library)
+    clock, polled = RealClock(), list[PollOutcome]()
+    clients = KAFKA_PYTHON.clients(clock, Settings(), NOBODY)
+    member = clients.consumer(0, Membership("readers"))
+    assert member.subscription is not None
+    member.subscription.subscribe(["t"], lambda _: None)
+    member.poll(10, polled.append)
+    assert clock.run(lambda: bool(polled), 60_000_000)
+    clients.close(limit_s=60)
+    called = [name for name, *_ in library.method_calls]
+    assert called[:3] == ["subscribe", "topics", "poll"]
+
+
 def test_calls_to_a_closed_client_end_too() -> None:
     clock = RealClock()
     clients = KAFKA_PYTHON.clients(clock, Settings(request_timeout_ms=50, delivery_timeout_ms=100), NOBODY)
@@ -113,10 +129,10 @@ def test_calls_to_a_closed_client_end_too() -> None:
     sent: list[SendOutcome] = []
     polled: list[PollOutcome] = []
     producer.send("t-0", b"key", b"payload", sent.append)
-    clients.close(limit_s=10)
+    clients.close(limit_s=60)
     producer.send("t-0", b"key", b"payload", sent.append)
     consumer.poll(10, polled.append)
     assert sent == []
-    assert clock.run(lambda: len(sent) == 2 and bool(polled), 5_000_000)
+    assert clock.run(lambda: len(sent) == 2 and bool(polled), 60_000_000)
     assert [outcome.type for outcome in sent] == [EventType.INFO, EventType.FAIL]
     assert polled == [PollOutcome(EventType.INFO, error=CLIENT_CLOSED)]

@@ -28,7 +28,7 @@ from workloads.operations import EventType
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("plain-kafka")]
 
 FIRST, SECOND, THIRD = PARTITIONS
-CLOSE_LIMIT_S = 10.0
+CLOSE_LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ TEXT = (ROOT / "docs" / "guides" / "cluster-by-hand.md").read_text(encoding="utf
 COMMANDS = [line.partition(" #")[0].split() for line in TEXT.splitlines() if line.startswith("ackproof ")]
 UP, SHOW, KILL, CUT, HEAL, HEAL_DEAD, _ = COMMANDS
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+LIMIT_S = 240.0
 
 
 def begun(words: list[str], directory: Path) -> subprocess.Popen[str]:
@@ -37,7 +38,7 @@ def begun(words: list[str], directory: Path) -> subprocess.Popen[str]:
 
 def done(words: list[str], directory: Path) -> str:
     process = begun(words, directory)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, f"{shlex.join(words)}: {err}"
     return out
 
@@ -45,7 +46,7 @@ def done(words: list[str], directory: Path) -> str:
 def play(servers: str, directory: Path) -> str:
     (directory / "play.py").write_text(PLAY)
     command = [sys.executable, "play.py", servers]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
 
 
 def nodes_of(directory: Path) -> list[psutil.Process]:
@@ -84,14 +85,14 @@ def test_a_cluster_is_written_to_broken_healed_read_and_ended_as_the_page_says(
     assert play(servers, tmp_path) == "100 of 100 are there\n"
     done(CUT, tmp_path)
     done(HEAL, tmp_path)
-    wait_until(lambda: "in sync 0 1 2 of 3" in done(SHOW, tmp_path), "everybody is in sync", 30)
+    wait_until(lambda: "in sync 0 1 2 of 3" in done(SHOW, tmp_path), "everybody is in sync", LIMIT_S)
     assert play(servers, tmp_path) == "100 of 100 are there\n"
     receipts = [json.loads(line) for line in (tmp_path / "results" / "cluster" / "receipts.jsonl").open()]
     assert sorted((receipt["fault"], receipt["mark"]) for receipt in receipts) == [
         ("kill", "begin"), ("kill", "end"), ("partition", "begin"), ("partition", "end"),
     ]  # fmt: skip
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, err) == (0, "ended\n")
     assert nodes_of(tmp_path) == []
     assert not_undone(tmp_path / "results" / "cluster" / FILE_NAME) == []

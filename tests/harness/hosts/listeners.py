@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
 
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 
 
 def start_listener(host: NamespaceHost, directory: Path, program: str) -> Path:

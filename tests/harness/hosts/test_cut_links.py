@@ -44,11 +44,11 @@ def answering(path: Path, answer: bytes) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        listener.settimeout(5)
+        listener.settimeout(60)
         thread = threading.Thread(target=_answer_once, args=(listener, answer))
         thread.start()
         yield
-        thread.join(5)
+        thread.join(60)
 
 
 def _answer_once(listener: socket.socket, answer: bytes) -> None:

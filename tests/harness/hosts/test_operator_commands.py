@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import NotUndoneError, PlanError
@@ -21,6 +21,7 @@ from harness.plan.operator_commands import OperatorCommands
 from harness.records.journal import Journal, not_undone
 from harness.run import heal_all
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from tests.waiting import LIMIT_S, wait_until
 
 #: A broker is a process that sleeps. `is` looks at it in /proc, where a zombie is dead.
 SCRIPT = """#!/bin/sh
@@ -65,11 +66,12 @@ class Cluster:
         self.script.write_text(SCRIPT)
         self.script.chmod(0o755)
         self.journal = Journal(directory / "journal.jsonl")
+        self._long_s = 10_000_000 + os.getpid()
         for name in "abc":
             self.do("start", name)
 
     def do(self, *words: str) -> int:
-        return subprocess.run([self.script, *words], check=False, timeout=20).returncode
+        return subprocess.run([self.script, *words], check=False, timeout=LIMIT_S).returncode
 
     def plan(
         self, *, limit_s: float = 20.0, nodes: str = '0 = "a", 1 = "b", 2 = "c"', **changes: tuple[str, str]
@@ -105,6 +107,15 @@ class Cluster:
 
     def left(self) -> list[str]:
         return [undo.facts["act"] for undo in not_undone(self.journal.path)]
+
+    def wait_long(self) -> str:
+        """A command that ends long after the test, and is known by its words: nobody else waits for as long."""
+        return f"sleep {self._long_s}"
+
+    def waiting(self) -> list[list[str]]:
+        """The words of the processes that :meth:`wait_long`, and of shells that were told to."""
+        every = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+        return [words for words in every if any(str(self._long_s) in word for word in words)]
 
     def is_(self, what: str, *names: str) -> bool:
         return self.do("is", what, *names) == 0
@@ -186,11 +197,10 @@ def test_what_cannot_be_observed_is_not_confirmed(cluster: Cluster) -> None:
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_started(cluster: Cluster) -> None:
-    late = f"sh -c 'sleep 9; {cluster.script} kill {{node}}'"
+    late = f"sh -c '{cluster.wait_long()}; {cluster.script} kill {{node}}'"
     hanging = cluster.nodes(limit_s=3.0, kill=(late, "is dead {node}"))
-    began = time.monotonic()
     assert "no exit code (no end within 3 s)" in hanging.kill(0)["refused"]
-    time.sleep(max(0.0, 9.5 - (time.monotonic() - began)))
+    wait_until(lambda: cluster.waiting() == [], "the command and its wait are gone")
     assert cluster.is_("up", "a")
 
 
@@ -227,7 +237,7 @@ CommandedNodes(commands, Journal(Path(sys.argv[2]))).kill(0)
 
 @pytest.mark.parametrize("after_the_act", [False, True])
 def test_a_harness_that_is_killed_half_way_is_healed(cluster: Cluster, after_the_act: bool) -> None:
-    do, wait = f"{cluster.script} kill {{node}}", f"touch {cluster.directory}/waits; sleep 4"
+    do, wait = f"{cluster.script} kill {{node}}", f"touch {cluster.directory}/waits; {cluster.wait_long()}"
     words = f"sh -c '{do}; {wait}'" if after_the_act else f"sh -c '{wait}; {do}'"
     (cluster.directory / "p.toml").write_text(cluster.plan(limit_s=20.0, kill=(words, "is dead {node}")))
     cluster.journal.close()
@@ -235,16 +245,14 @@ def test_a_harness_that_is_killed_half_way_is_healed(cluster: Cluster, after_the
         [sys.executable, "-c", KILLED_HALF_WAY, cluster.directory / "p.toml", cluster.journal.path],
         cwd=Path(__file__).parents[3],
     )
-    until = time.monotonic() + 60
-    while not (cluster.directory / "waits").exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until((cluster.directory / "waits").exists, "the command waits")
     child.kill()
-    child.wait(20)
+    child.wait(LIMIT_S)
     assert cluster.left() == ["kill"]
     healed = heal_all(cluster.directory)
     assert healed.remaining == []
     assert healed.undone == (["operator-command kill of a"] if after_the_act else [])
-    time.sleep(0 if after_the_act else 4.5)  # the command that was under way is gone too
+    wait_until(lambda: cluster.waiting() == [], "the command that was under way is gone too")
     assert (cluster.is_("up", "a"), cluster.left()) == (True, [])
 
 

@@ -143,6 +143,8 @@ def refuse(text: str, lacking: tuple[str, ...]) -> None:
             raise HostError(f"{kind} is unknown")
 
 
+#: The least time that 20 kB take at 16 kbit a second, of which the first 3 kB are for free.
+LEAST_S = 8.0
 #: Answers a connection with so many bytes; run inside a namespace.
 SERVE = """
 import socket, sys
@@ -167,12 +169,14 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
         names = (f"0>{CLIENTS}", "1>0")
         late = {"delay_ms": dict.fromkeys(names, 200)} if leaf == slow.LATE else {}
         assert shaper.slow([Link(0, CLIENTS), Link(1, 0)]) == {"kbit": dict.fromkeys(names, 16)} | late
-        slow_s = fetched_in_s(host)
+        assert shaper._seen(0).keys() == {CLIENTS}
+        assert fetched_in_s(host) > LEAST_S
         assert shaper.restore([Link(1, 0)])["passed"]["1>0"]["bytes"] == 0
         passed = shaper.restore([Link(0, CLIENTS)])["passed"][f"0>{CLIENTS}"]
         assert passed["waits"] > 0
         assert shaper.restore([Link(0, CLIENTS)]) == {}
-        assert fetched_in_s(host) < slow_s / 2
+        assert shaper._seen(0) == {}, "the kernel has no rule any more"
+        assert fetched_in_s(host) > 0
     finally:
         host.close()
         journal.close()
@@ -183,7 +187,7 @@ def test_a_slow_link_lets_little_through_and_is_fast_again(tmp_path):
 @on_namespaces
 def test_the_delay_is_refused_by_kernels_without_netem_only():
     asked = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", *slow.LATE.split()]
-    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=10)
+    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=120)
     assert (done.returncode == 0) == (slow.probe_slow_links() == slow.LATE)
     assert done.returncode == 0 or "kind is unknown" in done.stderr, "its words were wrong, not the kernel lacking"
 

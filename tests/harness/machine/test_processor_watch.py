@@ -15,7 +15,7 @@ from harness.machine import processor_watch, versions
 from harness.machine.processor_watch import WORK_S, ProcessorWatch
 from tests.waiting import wait_until
 
-LIMIT_S = 10
+LIMIT_S = 60
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Pa
     with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": "t-1"}) as child:
         wait_until_executed(child.pid)
         assert heal(tmp_path) == [f"process {child.pid} (node 0)"]
-        assert child.wait(5) == -signal.SIGKILL
+        assert child.wait(60) == -signal.SIGKILL
 
 
 def wait_until_executed(pid: int) -> None:

@@ -46,7 +46,7 @@ def test_a_storm_is_written_down_as_a_plan_and_read_as_the_same(portfolio: Portf
 
 
 def test_a_planted_bug_is_found_by_the_checkers_and_its_control_is_silent() -> None:
-    result = hunt(EARLY, seed=1, seconds=20)
+    result = hunt(EARLY, seed=1, seconds=600)
     assert result.alarming is not None
     assert "lost-write" in {alarm.by for alarm in result.alarming.alarms}
     assert result.alarming.spec.settings["planted.bug"] == "acknowledge-after-append"
@@ -54,13 +54,13 @@ def test_a_planted_bug_is_found_by_the_checkers_and_its_control_is_silent() -> N
 
 
 def test_an_invariant_sees_it_before_anything_is_lost() -> None:
-    result = hunt({"planted.bug": "commit-with-two"}, seed=1, seconds=20)
+    result = hunt({"planted.bug": "commit-with-two"}, seed=1, seconds=600)
     assert result.alarming is not None
     assert result.alarming.alarms[0].by == "candidates-are-complete"
 
 
 def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
-    results = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=60, workers=workers) for workers in (1, 3)]
+    results = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=600, workers=workers) for workers in (1, 3)]
     first, second = (
         (result.schedules, result.alarming and (result.alarming.number, result.alarming.alarms)) for result in results
     )
@@ -94,7 +94,7 @@ def test_what_the_broker_does_as_it_is_too_is_not_blamed_on_the_change(monkeypat
         return () if number > silent_from else (Alarm("lost-write", f"answer {number}"),)
 
     monkeypatch.setattr("harness.search.hunting.alarms_of", alarmed)
-    result = hunt(EARLY, seed=1, seconds=20)
+    result = hunt(EARLY, seed=1, seconds=600)
     assert [run.number for run in result.spurious] == [0, 1]
     assert result.alarming is not None
     assert (result.alarming.number, result.schedules) == (2, 3)
@@ -151,7 +151,7 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
         return (Alarm("crash", "as planned"),) if spec in controls or "planted.bug" in spec.settings else ()
 
     monkeypatch.setattr("harness.search.hunting.alarms_of", alarmed)
-    result = hunt(EARLY, seed=1, seconds=60, workers=2, portfolios=[BY_NAME["stories"]])
+    result = hunt(EARLY, seed=1, seconds=600, workers=2, portfolios=[BY_NAME["stories"]])
     assert [run.number for run in result.spurious] == list(range(BLOCK))
     if deaths < KILLED_MAX:
         assert result.alarming is not None
@@ -162,7 +162,7 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
 
 
 def test_a_single_run_of_a_hunt_is_performed_again() -> None:
-    alarming = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=60).alarming
+    alarming = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=600).alarming
     assert alarming is not None
     assert alarming.number > 0
     again = hunt(

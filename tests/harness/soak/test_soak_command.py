@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -122,10 +121,8 @@ def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_p
         java.kill()
     before = judged(directory)
     wait_until(lambda: judged(directory) > before, "a new Java judges", LIMIT_S)
-    began = time.monotonic()
     second.send_signal(signal.SIGTERM)
-    output, _ = second.communicate(timeout=60)
-    assert time.monotonic() - began < 30, output
+    output, _ = second.communicate(timeout=LIMIT_S)  # much less than it had left
     assert second.returncode in {130, 1}, output
     assert "Ended before its time: it was asked to stop." in output
     assert output.splitlines()[-1] == str(directory / "report.html")

@@ -95,7 +95,7 @@ def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch,
 
     poller.begin()
     cluster.running, cluster.state = running, MOVED
-    assert seen.wait(10)
+    assert seen.wait(60)
     poller.end()
     assert poller.view().partitions["t-0"] == MOVED
     assert "the last view holds" in caplog.text

@@ -22,7 +22,7 @@ TOOLS = ("ip", "nft", "nsenter", "sshd", "ssh-keygen", "sudo")
 PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=PATH) is None]
 NODES = (0, 1, 2, CONTROLLER)
-START_LIMIT_S = 10.0
+START_LIMIT_S = 120.0
 TURNS = itertools.count()
 
 SSHD_CONFIG = """
@@ -138,7 +138,7 @@ class Farm:
             with contextlib.suppress(psutil.NoSuchProcess):  # it may end by itself meanwhile
                 process.kill()
         server.terminate()
-        server.wait(10)
+        server.wait(START_LIMIT_S)
 
     def close(self) -> None:
         for node in list(self.servers):
@@ -150,7 +150,7 @@ class Farm:
 
 def run(*words: str) -> str:
     return subprocess.run(
-        words, check=True, capture_output=True, text=True, timeout=20, env=os.environ | {"PATH": PATH}
+        words, check=True, capture_output=True, text=True, timeout=START_LIMIT_S, env=os.environ | {"PATH": PATH}
     ).stdout
 
 

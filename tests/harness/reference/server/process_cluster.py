@@ -19,7 +19,7 @@ from harness.reference.server.codec import APIS
 from harness.reference.server.codec.wire import decode, request_frame
 
 CONTROLLER = 100
-LIMIT_S = 20.0
+LIMIT_S = 120.0
 T = TypeVar("T")
 
 
@@ -67,7 +67,7 @@ class Cluster:
             "directory": str(home / "data"),
             "control_socket": str(home / "control"),
             "trace": str(home / "trace.jsonl"),
-            "max_lifetime_s": 300.0,
+            "max_lifetime_s": 600.0,
             **self._config,
         }
         (home / "config.json").write_text(json.dumps(config))
@@ -81,7 +81,7 @@ class Cluster:
 
     def control(self, node: int, **command: Any) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(5)
+            client.settimeout(LIMIT_S)
             client.connect(str(self.node_directory(node) / "control"))
             client.sendall(json.dumps(command).encode() + b"\n")
             with client.makefile("rb") as answer:
@@ -100,7 +100,7 @@ class Cluster:
     def create(self, topic: str) -> None:
         """Make a topic of one log partition on three brokers, and wait for it."""
         wanted = {"name": topic, "num_partitions": 1, "replication_factor": 3, "assignments": [], "configs": []}
-        [made] = self.ask(self.brokers[0], 19, topics=[wanted], timeout_ms=5_000, validate_only=False).topics
+        [made] = self.ask(self.brokers[0], 19, topics=[wanted], timeout_ms=60_000, validate_only=False).topics
         assert made.error_code == 0, made
         self.wait_for_topic(topic, 1)
 
@@ -156,7 +156,7 @@ class Cluster:
     def kill(self, node: int) -> None:
         process = self.processes.pop(node)
         process.send_signal(signal.SIGKILL)
-        assert process.wait(5) == -signal.SIGKILL
+        assert process.wait(LIMIT_S) == -signal.SIGKILL
 
     def stop(self, node: int) -> int:
         process = self.processes.pop(node)
@@ -175,6 +175,6 @@ class Cluster:
                 os.kill(process.pid, signal.SIGCONT)
                 process.kill()
         for process in self.processes.values():
-            process.wait(5)
+            process.wait(LIMIT_S)
         self.processes.clear()
         self._held.close()

@@ -13,11 +13,10 @@ from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaError
-from process_cluster import wait_for
+from process_cluster import LIMIT_S, wait_for
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 COUNT = 60
-LIMIT_S = 20
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def kafka_python_reads(cluster, topic, count=COUNT, **config):
     consumer = KafkaConsumer(
         bootstrap_servers=cluster.bootstrap,
         auto_offset_reset="earliest",
-        consumer_timeout_ms=LIMIT_S * 1000,
+        consumer_timeout_ms=int(LIMIT_S * 1000),
         **config,
     )
     if "group_id" in config:
@@ -183,7 +182,7 @@ def kcat():
 def test_kcat_produces_consumes_and_joins_a_group(cluster, topic, kcat):
     def run(*arguments, stdin=b""):
         command = [kcat, "-b", cluster.bootstrap, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=True).stdout
+        return subprocess.run(command, input=stdin, capture_output=True, timeout=LIMIT_S, check=True).stdout
 
     run("-P", "-t", topic, "-p", "1", "-X", "acks=all", stdin=b"\n".join(values()))
     assert run("-C", "-t", topic, "-p", "1", "-e", "-q").splitlines() == values()

@@ -8,15 +8,14 @@ from collections import Counter
 import pytest
 from batch_maker import records
 from kafka import KafkaConsumer
-from process_cluster import CONTROLLER, wait_for
+from process_cluster import CONTROLLER, LIMIT_S, wait_for
 
 from harness.reference.core.types import ErrorCode, TopicPartition
 from harness.reference.server.codec.wire import by_topic
 from harness.reference.server.handlers.committed import partition_of
 from harness.worlds.kafka.jvm import tool_command
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
-LIMIT_S = 60
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 COUNT = 20
 GROUPS = "consumer.group.ConsumerGroupCommand"
 TRANSACTIONS = "TransactionsCommand"
@@ -60,7 +59,15 @@ def test_topics_are_described_and_their_offsets_found(tool, topic):
 
 
 def test_a_group_of_kafkas_own_consumer_reads_everything(tool, topic):
-    values = ("--topic", topic, "--from-beginning", "--max-messages", str(COUNT), "--timeout-ms", "30000")
+    values = (
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--max-messages",
+        str(COUNT),
+        "--timeout-ms",
+        str(int(LIMIT_S * 1000)),
+    )
     consumed = tool("consumer.ConsoleConsumer", *values, "--group", "console")
     assert sorted(consumed.split()) == sorted(f"value-{number}" for number in range(COUNT))
 
@@ -72,7 +79,7 @@ def test_a_group_is_listed_and_described_with_its_members_and_without(cluster, t
         group_id="readers",
         client_id="reader",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=LIMIT_S * 1000,
+        consumer_timeout_ms=int(LIMIT_S * 1000),
     )
     read = [next(consumer) for _ in range(COUNT)]
     consumer.commit()

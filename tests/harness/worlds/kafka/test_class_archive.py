@@ -49,8 +49,9 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def release(tmp_path: Path, java: Path) -> Installation:
     """A release without jars, whose directories were formatted before."""
     installation = Installation(RELEASE, tmp_path / "release")
-    installation.made.mkdir(parents=True)
-    (installation.made / "bootstrap-eligible-0-transaction-2.checkpoint").touch()
+    first = installation.made / "first-eligible-0-transaction-2"
+    first.mkdir(parents=True)
+    (first / "bootstrap.checkpoint").touch()
     return installation
 
 

@@ -156,6 +156,7 @@ def acknowledged_and_gone(truncation: str, directory: Path) -> int:
     return len(gone)
 
 
+@pytest.mark.race
 def test_truncating_to_the_high_watermark_loses_what_everybody_had_acknowledged(tmp_path: Path) -> None:
     """S39 before 0.11 (KIP-101): acks=all, two in-sync replicas required, no unclean election, nobody's disk harmed."""
     for number in range(TRIES):

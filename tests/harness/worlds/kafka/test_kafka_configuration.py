@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.hosts import Address
-from harness.worlds.kafka import formatting
+from harness.worlds.kafka.formatting import FirstFeatures
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, node_command
 from harness.worlds.kafka.properties import (
@@ -157,8 +157,8 @@ def test_a_cluster_has_the_version_of_transactions_that_is_chosen_where_its_rele
     transactions_possible(first, old)
     with pytest.raises(PlanError, match=r"version=2 is not how Apache Kafka 3\.9\.1 works; .* transaction\.version=1"):
         transactions_possible(second, old)
-    assert formatting.FirstFeatures(transactions=1).of(old) == {}
-    assert formatting.FirstFeatures(transactions=1).of(new)["transaction.version"] == 1
+    assert FirstFeatures(transactions=1).of(old) == {}
+    assert FirstFeatures(transactions=1).of(new)["transaction.version"] == 1
     assert foreign_rule({"transaction.version": 2}, old) == "transaction.version=2"
     assert foreign_rule({"transaction.version": 1}, old) == foreign_rule({"transaction.version": 1}, new) == ""
 
@@ -224,24 +224,6 @@ def test_a_release_before_kraft_wants_zookeeper() -> None:
 def test_releases_are_ordered_as_they_came() -> None:
     written = ["0.8.0", "0.8.1.1", "0.8.2.2", "0.10.2.2", "0.11.0.3", "1.0.2", "3.10.0", "4.1.1"]
     assert [str(version) for version in sorted(map(parse_version, reversed(written)))] == written
-
-
-def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_path: Path) -> None:
-    installation.made.mkdir()
-    (installation.made / "bootstrap-eligible-1-transaction-1.checkpoint").write_bytes(b"records")
-    features = formatting.FirstFeatures(elr=True, transactions=1)
-    formatting.format_directory(installation, tmp_path / "data", 2, "cluster", features=features)
-    lines = (tmp_path / "data" / "meta.properties").read_text().splitlines()
-    assert lines[:3] == ["version=1", "cluster.id=cluster", "node.id=2"]
-    assert lines[3].startswith("directory.id=")
-    assert (tmp_path / "data" / "bootstrap.checkpoint").read_bytes() == b"records"
-
-
-def test_ids_are_as_kafka_writes_them_and_never_look_like_an_option() -> None:
-    ids = {formatting.new_id() for _ in range(500)}
-    assert len(ids) == 500
-    assert {len(new_id) for new_id in ids} == {22}
-    assert not [new_id for new_id in ids if new_id.startswith("-")]
 
 
 def test_an_archive_of_class_data_is_used_where_there_is_one(installation: Installation, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A cluster of real Kafka without root: its start, and its disks, damaged and emptied, step by step."""
 
-import time
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -21,8 +20,8 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
-#: The limit of the project's own machine; twice that is for one that does something else as well.
-START_LIMIT_S = 30.0
+#: Four nodes use 15 s on the project's own machine; others may be slower.
+PROCESSOR_LIMIT_S = 120.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
 #: One start of a broker on a machine that does something else besides.
 LIMIT_US = 60_000_000
@@ -30,8 +29,8 @@ WRITES = 20
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[tuple[Cluster, float]]:
-    """One cluster for all tests, and how long it took to start in seconds: the last one empties it."""
+def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[Cluster]:
+    """One cluster for all tests: the last one empties it."""
     directory = tmp_path_factory.mktemp("run")
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
     world = kafka_world(
@@ -46,18 +45,12 @@ def started(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) 
         ),
         directory,
     )
-    began = time.monotonic()
     try:
         world.open()
-        yield Cluster(world, directory), time.monotonic() - began
+        yield Cluster(world, directory)
     finally:
         world.close()
     assert not_undone(directory / FILE_NAME) == []
-
-
-@pytest.fixture
-def cluster(started: tuple[Cluster, float]) -> Cluster:
-    return started[0]
 
 
 def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
@@ -82,15 +75,15 @@ def alone_in_sync(cluster: Cluster) -> int:
     return leader
 
 
-def test_a_cluster_starts_in_time_and_memory_without_root(started: tuple[Cluster, float]) -> None:
-    cluster, took_s = started
+def test_a_cluster_starts_with_little_processor_time_and_memory_without_root(cluster: Cluster) -> None:
     journal = not_undone(cluster.directory / FILE_NAME)
     pids = [action.facts["pid"] for action in journal if action.kind == "process"]
     taken = sum(psutil.Process(pid).memory_info().rss for pid in pids)
+    used_s = sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
     view, lacks = cluster.target.view(), cluster.target.lacks
     evidence = cluster.target.processes.kill(0)
     cluster.target.processes.restart(0)
-    assert took_s < START_LIMIT_S
+    assert used_s < PROCESSOR_LIMIT_S
     assert len(pids) == 4
     assert taken < MEMORY_LIMIT_BYTES
     assert "namespaces" in lacks[Capability.LINKS]
@@ -127,7 +120,7 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
             cluster.target.processes.kill(last)
             cluster.target.processes.restart(last)
             wait(cluster, lambda: shown(cluster, BecameFollower, last) > bounced)  # noqa: B023 - waited for at once
-            cluster.until(lambda: cluster.leader() is not None, 3_000_000)
+            cluster.until(lambda: cluster.leader() is not None, 15_000_000)
     assert (cluster.directory / "data" / str(last) / META).read_text() != identity
     assert cluster.leader() == last
     for broker in {0, 1, 2} - {last}:

@@ -1,6 +1,11 @@
 """Releases in the user's cache: whole or not at all, and a clear sentence if they cannot be had. Maven is a script."""
 
+import json
 import os
+import re
+import signal
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -11,8 +16,9 @@ from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReach
 from harness.plan import Kafka
 from harness.worlds.kafka import release_for
 from harness.worlds.kafka.class_archive import lacks_archive
-from harness.worlds.kafka.installation import find, install, install_from, installed
+from harness.worlds.kafka.installation import Installation, find, install, install_from, installed
 from harness.worlds.kafka.jvm import archive_path
+from tests.harness.worlds.kafka.stand_in_tool import stand_in_tool
 from workloads.settings import Settings
 
 FETCHES = """#!/bin/sh
@@ -61,6 +67,10 @@ def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return becomes
 
 
+def starts(_: Installation) -> None:
+    """A release that starts where it is installed."""
+
+
 def release(directory: Path, version: str = "4.1.1") -> Path:
     libs = directory / f"kafka_2.13-{version}" / "libs"
     libs.mkdir(parents=True)
@@ -71,7 +81,7 @@ def release(directory: Path, version: str = "4.1.1") -> Path:
 
 def test_a_fetched_release_is_found_and_listed(maven, cache: Path) -> None:
     maven(FETCHES)
-    home = install("4.1.1").home
+    home = install("4.1.1", starts).home
     assert home == cache / "4.1.1"
     assert [jar.name for jar in find("4.1.1").jars] == ["kafka_2.13-4.1.1.jar", "zstd.jar"]
     assert [str(installation.version) for installation in installed()] == ["4.1.1"]
@@ -80,14 +90,14 @@ def test_a_fetched_release_is_found_and_listed(maven, cache: Path) -> None:
 def test_maven_is_asked_to_refuse_files_with_other_checksums(maven, cache: Path) -> None:
     shebang, _, rest = FETCHES.partition("\n")
     maven(f'{shebang}\ncase " $* " in *" --strict-checksums "*) ;; *) exit 1 ;; esac\n{rest}')
-    assert install("4.1.1").home == cache / "4.1.1"
+    assert install("4.1.1", starts).home == cache / "4.1.1"
 
 
 def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
     maven(FETCHES)
-    install("4.1.1")
+    install("4.1.1", starts)
     maven(IS_OFFLINE)
-    assert str(install("4.1.1").version) == "4.1.1"
+    assert str(install("4.1.1", starts).version) == "4.1.1"
 
 
 def test_the_command_says_that_a_release_is_there_and_that_nothing_is_fetched(
@@ -106,9 +116,56 @@ def test_the_command_says_that_a_release_is_there_and_that_nothing_is_fetched(
     assert capsys.readouterr().err.splitlines()[-1] == sentence
 
 
+def does_not_start(_: Installation) -> None:
+    raise HostError("it does not start here")
+
+
+def test_a_release_that_did_not_start_is_not_installed_until_it_does(maven, tmp_path: Path) -> None:
+    maven(FETCHES)
+    with pytest.raises(HostError, match="it does not start here"):
+        install("4.1.1", does_not_start)
+    with pytest.raises(HostError, match="it does not start here"):
+        install_from(release(tmp_path, "3.9.1"), does_not_start)
+    assert installed() == []
+    with pytest.raises(HostError, match=r"get it with: ackproof kafka install 4\.1\.1"):
+        find("4.1.1")
+    maven(IS_OFFLINE)
+    home = install("4.1.1", starts).home  # what was fetched is still there
+    assert [installation.home for installation in installed()] == [home]
+
+
+@pytest.mark.system
+def test_a_release_whose_installer_was_killed_is_not_installed(maven, cache: Path) -> None:
+    maven(FETCHES)
+    dies = "install('4.1.1', lambda release: os.kill(os.getpid(), signal.SIGKILL))"
+    program = f"import os, signal; from harness.worlds.kafka.installation import install; {dies}"
+    done = subprocess.run([sys.executable, "-c", program], check=False, cwd=Path(__file__).parents[4])
+    assert done.returncode == -signal.SIGKILL
+    assert (cache / "4.1.1" / "libs" / "kafka_2.13-4.1.1.jar").is_file()
+    assert installed() == []
+
+
+def test_a_release_with_an_unknown_form_is_told_from_a_lack_of_room_and_is_not_listed(
+    maven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maven(FETCHES)
+    java = stand_in_tool(tmp_path / "java", monkeypatch)
+    told = {}
+    for form in ("news.checkpoint", "no room"):
+        java(form)
+        assert exit_code_of(["kafka", "install", "4.1.1"]) == EXIT_HARNESS
+        told[form] = capsys.readouterr().err.splitlines()[-1]
+        assert exit_code_of(["kafka", "list", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == []
+    assert "wrote meta.properties, news.checkpoint, where" in told["news.checkpoint"]
+    assert told["news.checkpoint"].endswith("choose an older release, or install a newer ackproof")
+    assert "room" not in told["news.checkpoint"]
+    assert re.search("No space left on device; check that there is room, and that Java works", told["no room"])
+
+
 def test_only_a_release_without_an_archive_is_started_for_one(maven) -> None:
     maven(FETCHES)
-    installation = install("4.1.1")
+    installation = install("4.1.1", starts)
     assert lacks_archive(installation)
     installation.made.mkdir()
     archive_path(installation).touch()
@@ -131,7 +188,7 @@ def test_only_a_release_without_an_archive_is_started_for_one(maven) -> None:
 def test_a_failed_fetch_says_why_and_leaves_nothing(maven, cache: Path, script, error, says) -> None:
     maven(script)
     with pytest.raises(error, match=says) as raised:
-        install("4.1.1")
+        install("4.1.1", starts)
     assert raised.type is error
     assert list(cache.iterdir()) == []
     assert installed() == []
@@ -148,7 +205,7 @@ def test_the_exit_code_tells_a_silent_repository_from_every_other_failure(maven,
 def test_without_maven_the_sentence_names_the_package_and_the_way_around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotReachableError, match=r"install the package maven, or .*--from"):
-        install("4.1.1")
+        install("4.1.1", starts)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +213,12 @@ def test_without_maven_the_sentence_names_the_package_and_the_way_around(monkeyp
 )
 def test_what_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(PlanError, match="write three numbers"):
-        install(version)
+        install(version, starts)
 
 
 @pytest.mark.parametrize("version", ["0.8.0", "0.8.1.1", "0.10.2.2", "2.4.1", "3.2.3"])
 def test_releases_of_every_age_are_installed_and_found(tmp_path: Path, version: str) -> None:
-    install_from(release(tmp_path, version))
+    install_from(release(tmp_path, version), starts)
     assert str(find(version).version) == version
 
 
@@ -170,7 +227,7 @@ def test_releases_of_every_age_are_installed_and_found(tmp_path: Path, version: 
     [("0.11.0.3", r"lacks javax\.xml\.bind; .*kafka install 0\.11\.0\.3"), ("2.0.1", "ZOOKEEPER-3779.*kafka install")],
 )
 def test_a_downloaded_release_that_todays_java_cannot_start_is_refused(tmp_path: Path, version: str, says: str) -> None:
-    installation = install_from(release(tmp_path, version))
+    installation = install_from(release(tmp_path, version), starts)
     with pytest.raises(HostError, match=says):
         installation.require_startable()
     for mended in ("jaxb-api-2.3.1.jar", "zookeeper-3.4.12.jar"):
@@ -180,14 +237,14 @@ def test_a_downloaded_release_that_todays_java_cannot_start_is_refused(tmp_path:
 
 def test_the_list_says_in_which_modes_a_release_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for version in ("0.8.2.2", "2.8.2", "3.9.1", "4.1.1"):
-        install_from(release(tmp_path, version))
+        install_from(release(tmp_path, version), starts)
     assert exit_code_of(["kafka", "list"]) == 0
     shown = [line.split("  ", 2)[2] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["too old to be started", "zookeeper", "kraft or zookeeper", "kraft"]
 
 
 def test_an_unpacked_release_is_taken_over_without_signatures(tmp_path: Path) -> None:
-    home = install_from(release(tmp_path)).home
+    home = install_from(release(tmp_path), starts).home
     assert sorted(path.name for path in (home / "libs").iterdir()) == ["kafka_2.13-4.1.1.jar", "zstd.jar"]
 
 
@@ -195,7 +252,7 @@ def test_a_tarball_is_taken_over(tmp_path: Path) -> None:
     directory = release(tmp_path, "3.9.1")
     with tarfile.open(tmp_path / "kafka.tgz", "w:gz") as archive:
         archive.add(directory, directory.name)
-    assert str(install_from(tmp_path / "kafka.tgz").version) == "3.9.1"
+    assert str(install_from(tmp_path / "kafka.tgz", starts).version) == "3.9.1"
     assert [str(installation.version) for installation in installed()] == ["3.9.1"]
 
 
@@ -203,7 +260,7 @@ def test_something_else_is_no_release(tmp_path: Path) -> None:
     (tmp_path / "notes.tgz").write_text("not an archive")
     for source in (tmp_path, tmp_path / "notes.tgz"):
         with pytest.raises(PlanError, match="release of Apache Kafka"):
-            install_from(source)
+            install_from(source, starts)
 
 
 def test_half_a_tarball_is_no_release(tmp_path: Path) -> None:
@@ -213,13 +270,13 @@ def test_half_a_tarball_is_no_release(tmp_path: Path) -> None:
         tar.add(directory, directory.name)
     archive.write_bytes(archive.read_bytes()[:90_000])
     with pytest.raises(PlanError, match="is not a release of Apache Kafka: it is not a whole archive"):
-        install_from(archive)
+        install_from(archive, starts)
     assert installed() == []
 
 
 def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_path: Path) -> None:
     for version in ("4.10.0", "4.9.1", "3.9.1"):
-        install_from(release(tmp_path, version))
+        install_from(release(tmp_path, version), starts)
     assert [str(installation.version) for installation in installed()] == ["3.9.1", "4.9.1", "4.10.0"]
     with pytest.raises(HostError, match=r"which has 3\.9\.1, 4\.9\.1, 4\.10\.0.*ackproof kafka install 4\.1\.1"):
         find("4.1.1")

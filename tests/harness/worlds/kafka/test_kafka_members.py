@@ -19,16 +19,17 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka-upgrade")]
-RELEASE = "4.3.1"
+#: Controllers join with the first records in bootstrap.checkpoint, and in their own log (KIP-1170).
+RELEASES = ("4.3.1", "4.4.0")
 CONTROLLER, BROKER = 101, 1
 LIMIT_US = 300_000_000
 
 
-@pytest.fixture
-def spec(kafka_release: Callable[[str], Installation]) -> RunSpec:
-    kafka_release(RELEASE)
+@pytest.fixture(params=RELEASES)
+def spec(kafka_release: Callable[[str], Installation], request: pytest.FixtureRequest) -> RunSpec:
+    kafka_release(request.param)
     return RunSpec(
-        world=Kafka(version=RELEASE, controllers=3, upgrade_by="move-and-replace"),
+        world=Kafka(version=request.param, controllers=3, upgrade_by="move-and-replace"),
         cell="cell/upgrade",
         family="upgrade",
         settings=Settings.from_mapping({"min.insync.replicas": 2}).to_mapping(),

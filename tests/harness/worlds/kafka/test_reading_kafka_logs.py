@@ -13,6 +13,7 @@ from harness.observations import (
     HighWatermarkMoved,
     IsrChanged,
     LeaderElected,
+    NodeStarted,
     NotEnoughReplicas,
     Observation,
     ProposalRefused,
@@ -20,6 +21,7 @@ from harness.observations import (
     SequenceRefused,
     Truncated,
 )
+from harness.worlds.kafka.jvm import LEVELS
 from harness.worlds.kafka.log_events import LogTail, observations_in
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs
@@ -135,6 +137,14 @@ CREATION = PartitionDescribed(
 )
 def test_a_line_about_a_partition_is_understood(text: str, event: LogEvent) -> None:
     assert message(text) == event
+
+
+@pytest.mark.parametrize("package", ["utils", "utils.internals"])
+def test_a_node_says_which_release_it_is_under_the_name_of_4_3_and_of_4_4(package: str) -> None:
+    """A rollout waits for it."""
+    logger = f"org.apache.kafka.common.{package}.AppInfoParser"
+    assert LEVELS[logger] == "INFO"
+    assert message(f"{TIME} INFO {logger} Kafka version: 4.4.0") == NodeStarted(version="4.4.0")
 
 
 def test_lines_about_brokers_are_understood() -> None:

@@ -7,6 +7,7 @@ from kafka.errors import KafkaTimeoutError
 from harness.observations import BecameLeader
 from harness.records.journal import FILE_NAME, not_undone
 from nemesis.cluster import CLIENTS, CONTROLLER, Link, require
+from tests.harness.worlds.processes.conftest import LIMIT_US
 from workloads.operations import EventType
 
 pytestmark = pytest.mark.system
@@ -127,7 +128,7 @@ def test_cuts_and_heals_during_a_pause_are_known_when_the_node_resumes(cluster) 
 
 def links_of(cluster, node: int) -> set[str]:
     """The links that a node says it cuts."""
-    answer = cluster.target.processes.nodes.host.ask([node], {"op": "status"}, 1.0).get(node, {})
+    answer = cluster.target.processes.nodes.host.ask([node], {"op": "status"}, LIMIT_US / 1e6).get(node, {})
     return set(answer.get("links", {}))
 
 

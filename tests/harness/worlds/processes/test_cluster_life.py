@@ -24,6 +24,7 @@ from harness.worlds.processes import ReferenceDistribution, processes_world
 from harness.worlds.real import RealWorld, StartedCluster
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from tests.harness.needs import needs_root
+from tests.harness.worlds.processes.conftest import LIMIT_US
 from workloads.client import SendOutcome
 from workloads.operations import EventType
 
@@ -86,7 +87,7 @@ def test_weaker_acknowledgements_are_acknowledged_too(tmp_path: Path, make_spec:
     try:
         world.open()
         world.clients.producer(0).send("ackproof-1", b"key", b"payload", outcomes.append)
-        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 10_000_000)
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + LIMIT_US)
     finally:
         world.close()
     assert [(outcome.type, outcome.offset) for outcome in outcomes] == [(EventType.OK, None if acks == "0" else 0)]
@@ -117,9 +118,9 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
         producer.send("ackproof-0", b"key", b"payload", outcomes.append)
         producer.close()
         assert outcomes == [], "never before the call has returned"
-        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 5_000_000)
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + LIMIT_US)
         producer.send("ackproof-0", b"key", b"payload", outcomes.append)
-        assert world.drive(lambda: len(outcomes) == 2, world.clock.now_us() + 5_000_000)
+        assert world.drive(lambda: len(outcomes) == 2, world.clock.now_us() + LIMIT_US)
     finally:
         world.close()
     assert [outcome.type for outcome in outcomes] == [EventType.INFO, EventType.FAIL]
@@ -224,11 +225,11 @@ def test_a_cluster_in_namespaces_loses_its_leader_to_a_real_partition(tmp_path: 
         assert world.target.processes.kill(leader)["connect"] == "silence"
         world.target.processes.restart(leader)
         moved = lambda: world.target.view().partitions["ackproof-0"].leader not in (leader, None)  # noqa: E731
-        assert world.drive(moved, world.clock.now_us() + 20_000_000)
+        assert world.drive(moved, world.clock.now_us() + LIMIT_US)
         dropped = world.target.links.heal(links)["dropped"]
         assert sum(dropped.values()) > 0
         world.clients.producer(0).send("ackproof-0", b"key", b"payload", outcomes.append)
-        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + 20_000_000)
+        assert world.drive(lambda: bool(outcomes), world.clock.now_us() + LIMIT_US)
     finally:
         world.close()
     assert outcomes[0].type is EventType.OK

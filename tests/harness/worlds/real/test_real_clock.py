@@ -7,7 +7,7 @@ import pytest
 
 from harness.worlds.real.clock import RealClock
 
-SOON_US = 5_000_000
+SOON_US = 60_000_000
 
 
 def test_calls_come_in_the_order_of_their_times_then_of_their_making() -> None:
