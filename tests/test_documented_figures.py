@@ -6,18 +6,39 @@ import re
 from pathlib import Path
 from typing import Final, get_args
 
+import pytest
+
 from checkers import Outcome
 from harness.cli.hunt import BUGS
 from nemesis.plan import FaultPlan
+from scripts.reference.losses import FILE as MADE_OF_VERDICTS
 from workloads import PlantedBug
 
 ROOT: Final = Path(__file__).parent.parent
 METHOD: Final = (ROOT / "docs" / "explained" / "method.md").read_text(encoding="utf-8")
-CHANGELOG: Final = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+CHANGES: Final = ROOT / "CHANGELOG.md"
+CHANGELOG: Final = CHANGES.read_text(encoding="utf-8")
 HUNT: Final = (ROOT / "docs" / "hunt.md").read_text(encoding="utf-8")
 HUNTED: Final = (ROOT / "results" / "reference" / "hunt" / "README.md").read_text(encoding="utf-8")
 #: A row of the table of planted bugs: the bug, and in how many schedules it was seen, by its portfolio.
 PLANTED: Final = re.compile(r"^\| M?\d* ?\| `([\w-]+)` \| [^|]* \| ([^|]*) \| [^|]*\| (\d*) ?\|", re.MULTILINE)
+#: Pages that may have figures of runs.
+PAGES: Final = sorted(
+    path
+    for path in (ROOT / "README.md", CHANGES, *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md"))
+    if not path.is_relative_to(ROOT / "docs" / "reference") and path.name != "matrix.md" and path != MADE_OF_VERDICTS
+)
+#: The campaigns whose verdicts, or ledger, or recorded traces are kept.
+LEDGERS: Final = {
+    *(path.parent.name for path in (ROOT / "results" / "reference").rglob("matrix.json")),
+    *("conform", "explore", "hunt", "certificates", "exactly-once"),
+}
+#: Columns of tables about what a log did in runs.
+OF_RUNS: Final = re.compile(
+    r"^\|(?=.*\b(?:p50|p99|lost|acknowledged|written twice|met writes|in faults)\b).*\|\n\|[-|: ]+\|", re.MULTILINE
+)
+#: Commands and scripts that print such a table again.
+PRINTED_BY: Final = re.compile(r"ackproof (?:bench|compare|finding|hunt)\b|make bench|-m tests\.|tests/[\w/]+\.py")
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
@@ -45,3 +66,45 @@ def test_readme_and_makefile_say_the_same_of_how_long_a_target_takes() -> None:
     assert said.keys() == {"campaign", "test"}
     targets = re.findall(r"^(\w+):.*## [^(\n]*\(.*?(\w+) minutes", makefile, re.MULTILINE)
     assert {target: minutes for target, minutes in targets if target in said} == said
+
+
+def sections_of(page: Path) -> list[str]:
+    """The parts of a page, each with its title; without blocks of code."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.split(r"^(?=#+ )", text, flags=re.MULTILINE)
+
+
+def names_a_ledger(text: str) -> bool:
+    """True if a text names a campaign whose verdicts are kept, or the beginning that several have in common."""
+    words = set(re.findall(r"\w+(?:-\w+(?:\.\d+)*)*", text))
+    return any(name in words or any("-" in word and name.startswith(f"{word}-") for word in words) for name in LEDGERS)
+
+
+def test_pages_with_figures_are_looked_at() -> None:
+    assert {"README.md", "measurements.md", "005-restart-forgets-batches.md", "kafka-stories.md"} <= {
+        page.name for page in PAGES
+    }
+    assert {"kafka-prices-java", "night", "missed-epoch", "delivery-java"} <= LEDGERS
+    assert "delivery" not in LEDGERS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_table_about_runs_names_the_verdicts_it_is_made_of_or_the_command_that_prints_it(page: Path) -> None:
+    finding = page.is_relative_to(ROOT / "docs" / "findings") and PRINTED_BY.search(page.read_text(encoding="utf-8"))
+    tables = [section for section in sections_of(page) if OF_RUNS.search(section)]
+    without = [section for section in tables if not (finding or PRINTED_BY.search(section) or names_a_ledger(section))]
+    assert [section.splitlines()[0] for section in without] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_dated_figure_of_a_plan_has_its_verdicts(page: Path) -> None:
+    for paragraph in re.split(r"\n\s*\n|\n(?=[-*] )", "".join(sections_of(page))):
+        plans = re.findall(r"plans/([\w-]+)\.toml", paragraph)
+        if plans and re.search(r"20\d\d-\d\d-\d\d", paragraph):
+            assert {*plans} <= LEDGERS, paragraph
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_page_has_figures_of_runs_that_were_not_kept(page: Path) -> None:
+    words = " ".join(page.read_text(encoding="utf-8").split())
+    assert re.findall(r".{40}\b(?:runs?|ledgers?|verdicts|which) (?:was|were) not kept\b", words) == []

@@ -28,7 +28,6 @@ FIGURES: Final = (
     "results/reference/measurements.md",
     "results/reference/hunt/README.md",
     "results/reference/explore/README.md",
-    "results/reference/kafka-stories/README.md",
 )
 KEPT: Final = (
     "README.md",

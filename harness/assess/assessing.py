@@ -43,7 +43,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 
 
 class _Judging(NamedTuple):
-    """What the stories of a group show, under which settings, and what its changes have to reckon with."""
+    """The results of a group's stories, its settings, and the surroundings of its changes."""
 
     causes: Causes
     settings: Mapping[str, object]

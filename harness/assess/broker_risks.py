@@ -115,11 +115,11 @@ def _of_commits(cluster: Cluster, *, grouped: bool) -> Iterator[Concern]:
 
 
 def _of_new_topics(cluster: Cluster) -> Iterator[Concern]:
-    """Topics that appear because a client named them. Brokers of which no setting was read may have any."""
-    known = any(cluster.settings.get(name) for name in ("default.replication.factor", "auto.create.topics.enable"))
+    """Topics that appear because a client named them. Where no setting of brokers was read, nothing is said."""
+    said = any(cluster.settings.get(name) for name in ("default.replication.factor", "auto.create.topics.enable"))
     replicas = whole(cluster.broker_setting("default.replication.factor"), COPIES)
     automatic = cluster.broker_setting("auto.create.topics.enable").lower() == "true"
-    if known and automatic and 0 < replicas < COPIES:
+    if said and automatic and 0 < replicas < COPIES:
         yield risk(
             "automatic-topics",
             f"auto.create.topics.enable=true and default.replication.factor={replicas}: a topic that a client names "

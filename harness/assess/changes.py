@@ -28,12 +28,12 @@ _IDEMPOTENT_CLIENTS: Final[Mapping[Library, Version]] = {
     "librdkafka": Version(1, 0, 0),
     "kafka-python": Version(2, 2, 0),
 }
-#: The release out of which a cluster leaves ZooKeeper.
+#: The last release with ZooKeeper: a cluster leaves it there.
 _BRIDGE: Final = "3.9"
 
 
 class Surroundings(NamedTuple):
-    """What a change has to reckon with: the brokers, their release, the producer, and the demand as it is written.
+    """The surroundings of a change: the brokers, their release, the producer, and the demand as it is written.
 
     ``zookeeper`` is None where it is not known. ``demanded`` is min.insync.replicas as it is set; ``binding`` is true
     where brokers hold to it beyond all replicas (see :func:`binding`).

@@ -17,7 +17,7 @@ def risk(name: str, sentence: str, change: str, price: str) -> Concern:
 
 
 def brokers_needed(brokers: int | None, least: int = COPIES) -> str:
-    """The condition of ``least`` replicas, in words behind a change; empty where so many brokers are known."""
+    """The condition of ``least`` replicas, in words behind a change; empty where as many brokers are known."""
     if brokers is None:
         return f", on {counted(least, 'broker')}"
     if brokers >= least:

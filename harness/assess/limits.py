@@ -72,12 +72,12 @@ def _of_defects(cluster: Cluster, clients: Sequence[Client]) -> Iterator[str]:
         asked.add(("kafka", cluster.release.version, cluster.release.words))
     lists = {of: looked_at()[of] for of in dict.fromkeys(("kafka", *(client.library for client in clients)))}
     names = {"kafka": "Apache Kafka", "java": "Kafka's own client"}
-    known = ", ".join(f"{names.get(of, of)} {oldest} to {newest}" for of, (oldest, newest) in lists.items())
-    yield f"Known defects were looked for in {known}."
+    looked = ", ".join(f"{names.get(of, of)} {oldest} to {newest}" for of, (oldest, newest) in lists.items())
+    yield f"Known defects were looked for in {looked}."
     for of, version, words in sorted(asked, key=str):
         oldest, newest = map(parsed, lists[of])
         if version is not None and not oldest <= version <= newest:
-            yield f"{names.get(of, of)} {words} is none of these: that few defects or none are named says nothing."
+            yield f"{names.get(of, of)} {words} is not one of them: that few defects are named, or none, says nothing."
 
 
 def _of_release(cluster: Cluster) -> Iterator[str]:

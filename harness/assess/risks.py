@@ -48,7 +48,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Concern]:
         yield risk(
             "retention-bytes",
             f"retention.bytes={kept} is less than a segment of {SMALL_BYTES} bytes: records go by the amount that is "
-            "written after them, however young they are and whoever has not read them",
+            "written after them, however young they are, and though no group has read them",
             f"retention.bytes of more than is written in {OUTAGE_MS // _MS_A_DAY} days, or -1, and retention.ms",
             "disk space",
         )

@@ -45,7 +45,7 @@ from workloads.history import HistoryError
 
 #: Their charts are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
 #: which mail and review tools take. Sentences and commands are never left out.
-CHART_BYTES_MAX: Final = 80_000
+CHART_BYTES_MAX: Final = 50_000
 
 
 #: The title of the account of each kind of finding.

@@ -57,7 +57,7 @@ def assessed(setup: Setup, stage: Performer) -> Assessment:
 
 
 def advice(assessment: Assessment) -> list[Concern]:
-    """What is the matter but defects, for which most changes are upgrades."""
+    """The concerns but defects, for which most changes are upgrades."""
     return [each for group in assessment.groups for each in group.concerns if each.kind != "defect"]
 
 

@@ -1,4 +1,4 @@
-"""What loses data and no story shows: each risk has a reason, a change and a price, and is told where it is."""
+"""Risks, which lose data and no story shows: each has a reason, a change and a price, and is told where it is."""
 
 # ruff: noqa: S108 - directories below /tmp are what these tests are about
 
@@ -97,9 +97,9 @@ def test_a_usual_cluster_has_no_risk() -> None:
     ],
 )  # fmt: skip
 def test_a_setting_of_brokers_that_loses_data_is_a_risk(settings: Mapping[str, str], name: str, said: str) -> None:
-    found = risks(a_cluster(settings))
-    assert found.keys() == {name}
-    assert said in found[name].sentence
+    named = risks(a_cluster(settings))
+    assert named.keys() == {name}
+    assert said in named[name].sentence
 
 
 @pytest.mark.parametrize("path", ["/data/tmp-free", "/var/lib/kafka", "/tmpdata", "/mnt/disk1,/mnt/disk2", "D:\\kafka"])
@@ -144,8 +144,8 @@ def test_the_topic_of_groups_cannot_have_more_replicas_than_there_are_brokers() 
     assert not list(of_unmakeable(a_cluster({"offsets.topic.replication.factor": "3"})))
     assert not list(of_unmakeable(a_cluster({"offsets.topic.replication.factor": "2"}, brokers=2)))
     assert not list(of_unmakeable(a_cluster(brokers=2))), "of another tool's files nothing is known"
-    there = a_cluster({"offsets.topic.replication.factor": "3"}, brokers=2, name="__consumer_offsets")
-    assert not list(of_unmakeable(there))
+    made = a_cluster({"offsets.topic.replication.factor": "3"}, brokers=2, name="__consumer_offsets")
+    assert not list(of_unmakeable(made))
 
 
 @pytest.mark.parametrize(
