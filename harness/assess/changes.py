@@ -21,7 +21,8 @@ from workloads import NO_ERA, NOT_BY_RELEASE, Settings, spelled
 _NEWEST: Final = "4.1"
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _MIN_ISR: Final = "min.insync.replicas"
-#: The first releases with idempotent producers: of brokers (KIP-98), and of client libraries.
+#: The first releases with min.insync.replicas, and with idempotent producers: of brokers (KIP-98), and of libraries.
+_MIN_ISR_SINCE: Final = Version(0, 8, 2)
 _IDEMPOTENT_BROKERS: Final = Version(0, 11, 0)
 _IDEMPOTENT_CLIENTS: Final[Mapping[Library, Version]] = {
     "java": Version(0, 11, 0),
@@ -116,6 +117,7 @@ def _three_brokers(_: Settings, around: Surroundings) -> Iterator[str]:
         yield ", each in another rack"
     if around.demanded != 2:
         yield f"; then `{_MIN_ISR}=2` on the topic, not before"
+        yield from _brokers_that_have_it(around)
 
 
 def _demand_that_can_be_met(settings: Settings, around: Surroundings) -> Iterator[str]:
@@ -125,9 +127,15 @@ def _demand_that_can_be_met(settings: Settings, around: Surroundings) -> Iterato
         yield f", after {first}: until then {_MIN_ISR}={around.demanded} refuses each of these writes"
 
 
-def _all_must_answer(settings: Settings, _: Surroundings) -> Iterator[str]:
+def _all_must_answer(settings: Settings, around: Surroundings) -> Iterator[str]:
     if settings.acks != -1:
         yield ", with `acks=all`: the setting binds no other write"
+    yield from _brokers_that_have_it(around)
+
+
+def _brokers_that_have_it(around: Surroundings) -> Iterator[str]:
+    if around.release is not None and around.release.version < _MIN_ISR_SINCE:
+        yield f"; brokers of {around.release.words} do not have it: Apache Kafka {_MIN_ISR_SINCE} or later"
 
 
 def _client_that_has_it(_: Settings, around: Surroundings) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from checkers import counted
-from harness.assess.concerns import brokers_needed, risk
+from harness.assess.concerns import COPIES, brokers_needed, risk
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
 from harness.records.assessment_file import Concern
@@ -41,6 +41,8 @@ _TRANSACTIONS: Final = _Made(
     {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2},
     "what was decided of every transaction",
 )
+#: The condition of two in sync: with fewer replicas one broker away refuses writes.
+_WITH_COPIES: Final = f", with {COPIES} replicas"
 _SHARES: Final = _Made(
     "__share_group_state",
     {"share.coordinator.state.topic.replication.factor": 3, "share.coordinator.state.topic.min.isr": 2},
@@ -64,17 +66,18 @@ def of_internal(
 
 
 def of_unmakeable(cluster: Cluster) -> Iterator[Concern]:
-    """The risk that the topic of groups cannot be made at all: a replica needs a broker of its own (KIP-115)."""
-    made, brokers = _OFFSETS, cluster.brokers
-    wanted = whole(cluster.settings.get(made.factor, ""), 0)
-    if brokers is not None and wanted > brokers and made.topic not in {topic.name for topic in cluster.topics}:
-        yield risk(
-            f"unmakeable-{made.topic}",
-            f"{made.factor}={wanted} is more than the {counted(brokers, 'broker')} known: {made.topic} cannot be made, "
-            "so no group can commit",
-            f"{made.factor}={wanted}{brokers_needed(brokers, wanted)}",
-            "machines",
-        )
+    """The risk that a topic cannot be made at all: a replica needs a broker of its own (KIP-115)."""
+    brokers, topics = cluster.brokers, {topic.name for topic in cluster.topics}
+    for made, harm in ((_OFFSETS, "no group can commit"), (_TRANSACTIONS, "no transaction can begin")):
+        wanted = whole(cluster.settings.get(made.factor, ""), 0)
+        if brokers is not None and wanted > brokers and made.topic not in topics:
+            yield risk(
+                f"unmakeable-{made.topic}",
+                f"{made.factor}={wanted} is more than the {counted(brokers, 'broker')} known: {made.topic} cannot be "
+                f"made, so {harm}",
+                f"{made.factor}={wanted}{brokers_needed(brokers, wanted)}",
+                "machines",
+            )
 
 
 def of_own_settings(group: TopicGroup) -> Iterator[Concern]:
@@ -100,11 +103,14 @@ def _of_making(made: _Made, cluster: Cluster) -> Iterator[Concern]:
                 made,
                 f"{name}={value}",
                 f"{name}={least} before {made.topic} is made; if it exists already, {later}"
-                + (brokers_needed(cluster.brokers, least) if of_copies else ""),
+                + (brokers_needed(cluster.brokers, least) if of_copies else _WITH_COPIES),
             )
     for name, wrong, right in made.inherited:
+        condition = _WITH_COPIES if right == "2" else ""
         if cluster.settings.get(name, "").lower() == wrong:
-            yield _few(made, f"{name}={wrong}", f"{name}={right} on {made.topic}, or on the brokers, for all topics")
+            yield _few(
+                made, f"{name}={wrong}", f"{name}={right} on {made.topic}, or on the brokers, for all topics{condition}"
+            )
 
 
 def _few(made: _Made, setting: str, change: str) -> Concern:

@@ -24,7 +24,7 @@ _MORE: Final = re.compile(r"after (\d) brokers? more")
 _REPLICAS: Final = re.compile(r"^three replicas")
 _NEWER: Final = re.compile(r"\b(java|librdkafka|kafka-python|Apache Kafka) (\d[\d.]*) or later")
 #: Releases on both sides of each change of rules that an advice depends on.
-RELEASES: Final = ("0.10.2.2", "2.8.2", "3.6.2", "3.7.2", "4.3.1")
+RELEASES: Final = ("0.8.1.1", "0.10.2.2", "2.8.2", "3.6.2", "3.7.2", "4.3.1")
 IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
 

@@ -141,6 +141,8 @@ def test_the_topic_of_groups_cannot_have_more_replicas_than_there_are_brokers() 
     concern = risks(few)["unmakeable-__consumer_offsets"]
     assert "offsets.topic.replication.factor=3 is more than the 2 brokers known" in concern.sentence
     assert "after 1 broker more: 2 are known" in concern.change
+    (other,) = of_unmakeable(a_cluster({"transaction.state.log.replication.factor": "3"}, brokers=1))
+    assert other.sentence.endswith("__transaction_state cannot be made, so no transaction can begin")
     assert not list(of_unmakeable(a_cluster({"offsets.topic.replication.factor": "3"})))
     assert not list(of_unmakeable(a_cluster({"offsets.topic.replication.factor": "2"}, brokers=2)))
     assert not list(of_unmakeable(a_cluster(brokers=2))), "of another tool's files nothing is known"
