@@ -13,7 +13,7 @@ from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.cli.app import exit_code_of
 from harness.hosts.ports import Ports
 from harness.progress import Progress
-from harness.worlds.kafka.administration import UnansweredError
+from harness.worlds.kafka.administration import ConfiguredValue, UnansweredError
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
 
@@ -40,13 +40,19 @@ class Answers:
     def release(self, broker: int) -> Version:
         return Version(4, self.releases[broker - 1], 0)
 
-    def configurations(self, kind: str, names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
+    def configured(self, kind: str, names: Sequence[str], _: Sequence[str]) -> dict[str, dict[str, ConfiguredValue]]:
         if kind in self.hidden:
             return {}
         if kind == "broker":
-            return {names[0]: {"log.retention.hours": names[0], "broker.session.timeout.ms": "9000"}}
+            return {names[0]: self.of_broker(names[0])}
         self.asked.append(len(names))
-        return {name: {"min.insync.replicas": "2"} for name in names}
+        return {name: {"min.insync.replicas": ConfiguredValue("2", "DYNAMIC_TOPIC_CONFIG")} for name in names}
+
+    def of_broker(self, number: str) -> dict[str, ConfiguredValue]:
+        return {
+            "log.retention.hours": ConfiguredValue(number, "STATIC_BROKER_CONFIG"),
+            "broker.session.timeout.ms": ConfiguredValue("9000", "STATIC_BROKER_CONFIG"),
+        }
 
 
 def test_topics_brokers_and_features_are_read() -> None:
@@ -56,7 +62,8 @@ def test_topics_brokers_and_features_are_read() -> None:
     assert topic.settings == {"min.insync.replicas": "2"}
     assert topic.now == Now(leaderless=1, behind=1, in_sync=0)
     assert cluster.settings["broker.session.timeout.ms"] == "9000"
-    assert cluster.differing == {"log.retention.hours": ("1", "2")}
+    assert cluster.differing == {"retention.ms": ("3600000", "7200000")}
+    assert cluster.settings["log.retention.ms"] == "3600000"
     assert cluster.release is not None
     assert cluster.release.words == "4.3"
     assert not cluster.unread
@@ -90,7 +97,7 @@ def test_a_broker_that_died_just_now_does_not_run_and_the_others_are_read(monkey
     cluster = _read(OneSilent(), ["b:1"], Progress())  # type: ignore[arg-type]
     (topic,) = cluster.topics
     assert (topic.now.absent, cluster.brokers) == ((2,), 1)
-    assert cluster.settings["log.retention.hours"] == "1"
+    assert cluster.settings["log.retention.ms"] == "3600000"
     assert cluster.unread == ("settings of broker 2, which is not dead for the cluster, but does not answer",)
     monkeypatch.setattr(OneSilent, "silent", (1, 2))
     with pytest.raises(UnansweredError):
