@@ -91,9 +91,7 @@ def _assessed(
         settings=_shown_settings(group, producer),
         producer=f"{producer.name} ({producer.library} {producer.version}".rstrip()
         + (")" if member is None else f"), members as {member.name}"),
-        unclear=tuple(
-            Unclear(sentence=each.words, name=each.name, at_best=each.at_best) for each in not_understood
-        ),
+        unclear=tuple(Unclear(sentence=each.words, name=each.name, at_best=each.at_best) for each in not_understood),
     )
     if why_not := possible(settings):
         return msgspec.structs.replace(assessed, concerns=(*broken_now(group), _unwritable(why_not)))

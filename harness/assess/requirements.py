@@ -140,10 +140,10 @@ _SIMPLE: Final[Mapping[str, Form]] = {
 DECIDES_LESS: Final[Mapping[str, tuple[Form, ...]]] = {
     name: tuple(_SIMPLE[form] for form in ("no weakness", "no risk", "no known defect"))
     for name in (
-        "auto.create.topics.enable", "auto.offset.reset", "broker.rack", "compression.type", "default.replication.factor",
-        "enable.auto.commit", "enable.partition.eof", "group.id", "group.protocol", "isolation.level", "log.dir",
-        "log.dirs", "log.retention.hours", "log.retention.minutes", "log.retention.ms", "offsets.retention.minutes",
-        "offsets.topic.replication.factor", "replica.selector.class", "retention.ms",
+        "auto.create.topics.enable", "auto.offset.reset", "broker.rack", "compression.type",
+        "default.replication.factor", "enable.auto.commit", "enable.partition.eof", "group.id", "group.protocol",
+        "isolation.level", "log.dir", "log.dirs", "log.retention.hours", "log.retention.minutes", "log.retention.ms",
+        "offsets.retention.minutes", "offsets.topic.replication.factor", "replica.selector.class", "retention.ms",
         "transaction.partition.verification.enable", "transaction.state.log.min.isr",
         "transaction.state.log.replication.factor",
     )

@@ -85,7 +85,8 @@ class Node:
     @property
     def roles(self) -> frozenset[str]:
         """The roles that it says it has; none where it says nothing."""
-        said = next((self.layers[layer].get("process.roles") for layer in reversed(Layer)), None)
+        slots = (self.layers[layer].get("process.roles") for layer in reversed(Layer))
+        said = next(filter(None, slots), None)
         return frozenset(said.value.split(",")) if isinstance(said, Said) else frozenset()
 
 

@@ -139,7 +139,9 @@ def _confluent(resource: Table, place: str, evidence: Evidence) -> bool:
         return False
     server = of_properties("\n".join(map(str, lines)), place)
     role = "controller" if resource.get("kind") == "KRaftController" else "broker"
-    read_server(server._replace(entries=(*server.entries, Written("process.roles", role, place))), evidence)
+    if role == "controller" or "kRaftController" in _table(_table(resource, "spec"), "dependencies"):
+        server = server._replace(entries=(*server.entries, Written("process.roles", role, place)))
+    read_server(server, evidence)
     return True
 
 

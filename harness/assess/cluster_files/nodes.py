@@ -7,10 +7,10 @@ values, which some leader has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import EVERY_NODE, Evidence, Layer, Node, Said, Slot
+from harness.assess.cluster_files.evidence import Evidence, Layer, Node, Said, Slot
 from harness.assess.cluster_files.worst import has_worst, worst_first
 from harness.assess.configuration import OF_TOPICS, Inherited, NotUnderstood
 
@@ -40,55 +40,66 @@ class Chosen(NamedTuple):
 class Nodes:
     """The nodes of a cluster by their roles.
 
-    ``deciding`` are those whose values count for what the controller decides: where roles are not known, every node may
-    be the controller. ``apart``: some brokers are no controllers. ``numbers`` are brokers that have replicas.
+    A file without a number, or an operator's, stands in for every broker that has no file. ``deciding`` are those whose
+    values count for what the controller decides: where roles are not known, every node may be the controller.
+    ``apart``: some brokers are no controllers. ``numbers`` are brokers that have replicas.
     """
 
     def __init__(self, evidence: Evidence, numbers: Iterable[int]) -> None:
-        self._every = evidence.nodes.get(EVERY_NODE)
         self.of_all = evidence.of_all
-        known = {name: node for name, node in evidence.nodes.items() if name != EVERY_NODE}
-        self.controllers = {name: node for name, node in sorted(known.items()) if node.roles == {"controller"}}
-        listed = {str(number): Node() for number in numbers}
-        brokers = {name: node for name, node in (listed | known).items() if name not in self.controllers}
-        if self._every is not None and not brokers:
-            brokers = {EVERY_NODE: self._every}
-        self.brokers = dict(sorted(brokers.items()))
+        known = dict(sorted(evidence.nodes.items()))
+        self.controllers = {name: node for name, node in known.items() if node.roles == {"controller"}}
         self.apart = bool(self.controllers) or any(node.roles == {"broker"} for node in known.values())
-        self.deciding = {
-            name: node
-            for name, node in sorted((self.brokers | self.controllers).items())
-            if "controller" in node.roles or not (self.apart or node.roles)
-        }
+        brokers = {name: node for name, node in known.items() if name not in self.controllers}
+        self._stand_ins = [node for name, node in brokers.items() if not name.isdigit()]
+        numbered = {name: node for name, node in brokers.items() if name.isdigit()}
+        numbered |= {str(number): Node() for number in numbers if str(number) not in brokers}
+        self.brokers = dict(sorted((numbered or brokers).items()))
+        combined = {name: node for name, node in known.items() if "controller" in node.roles}
+        self.deciding = combined if self.apart else self.brokers
 
-    def at(self, node: Node, name: str) -> At:
-        """What a node has of a broker's setting."""
+    def at(self, node: Node, name: str) -> list[At]:
+        """What a node has of a broker's setting; several where several files stand in for its own."""
         dynamic, running, file = (node.layers[layer] for layer in (Layer.DYNAMIC, Layer.RUNNING, Layer.FILE))
-        every = {} if self._every is None else self._every.layers[Layer.FILE]
-        for place in (dynamic, self.of_all, running, file, every):
+        for place in (dynamic, self.of_all, running, file):
             if name in place:
-                return At(place[name])
-        return At(None, known=node.whole or (self._every is not None and self._every.whole))
-
-    def inherited(self, node: Node, inherited: Inherited) -> At:
-        """What topics inherit from a node, in the unit of the topic's own setting."""
-        each = [(self.at(node, name), factor) for name, factor in inherited.brokers.items()]
-        for at, factor in each:
-            if isinstance(at.slot, Said):
-                value = at.slot.value if factor == 1 else str(int(at.slot.value) * factor)
-                return At(at.slot._replace(value=value))
-            if at.slot is not None:
-                return at
-        return At(None, known=all(at.known for at, _ in each))
+                return [At(place[name])]
+        if node.whole or not self._stand_ins:
+            return [At(None, known=node.whole)]
+        files = [other.layers[Layer.FILE] | other.layers[Layer.RUNNING] for other in self._stand_ins]
+        return [At(file.get(name)) for file in files]
 
     def topics_inherit(self, setting: str, nodes: Iterable[Node]) -> Chosen:
         """What topics inherit of a setting of theirs from ``nodes``."""
         inherited = OF_TOPICS[setting]
-        return chosen(setting, inherited.default, [self.inherited(node, inherited) for node in nodes])
+        candidates = [at for node in nodes for at in self._inherited(node, inherited)]
+        return chosen(setting, inherited.default, candidates)
 
     def brokers_have(self, setting: str, default: str, nodes: Iterable[Node]) -> Chosen:
         """What ``nodes`` have of a setting of brokers."""
-        return chosen(setting, default, [self.at(node, setting) for node in nodes])
+        return chosen(setting, default, [at for node in nodes for at in self.at(node, setting)])
+
+    def said(self, nodes: Mapping[str, Node], name: str) -> Iterator[tuple[str, Slot]]:
+        """What is said of a setting at each of some nodes, with the node's name."""
+        for number, node in nodes.items():
+            yield from ((number, at.slot) for at in self.at(node, name) if at.slot is not None)
+
+    def _inherited(self, node: Node, inherited: Inherited) -> Iterator[At]:
+        """What topics inherit from a node, in the unit of the topic's own setting: by its first name that is set."""
+        names = inherited.brokers
+        each = [self.at(node, name) for name in names]
+        files = max(map(len, each))
+        for own in zip(*(ats * files if len(ats) == 1 else ats for ats in each), strict=True):
+            yield next(
+                (_in_unit(at, factor) for at, factor in zip(own, names.values(), strict=True) if at.slot is not None),
+                At(None, known=all(at.known for at in own)),
+            )
+
+
+def _in_unit(at: At, factor: int) -> At:
+    if not isinstance(at.slot, Said) or factor == 1:
+        return at
+    return At(at.slot._replace(value=str(int(at.slot.value) * factor)))
 
 
 def chosen(name: str, default: str, candidates: Sequence[At]) -> Chosen:

@@ -216,7 +216,7 @@ def _agreed(entry: re.Match[str], line: _Line, into: Slots) -> None:
     """Say it where a line contradicts itself: the first synonym is the value that counts."""
     first = next(_synonyms(entry), None)
     name = entry["name"]
-    if first is not None and first[1] == name and first[2] != entry["value"] and name in into:
+    if first is not None and first[1] == name and first[2] != entry["value"] and name in DECIDING[into.kind]:
         why = f"its first synonym says {shown(first[2])}"
         into[name] = NotUnderstood(where=line.where, text=shown(f"{name}={entry['value']}"), why=why, name=name)
 

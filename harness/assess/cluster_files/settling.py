@@ -40,7 +40,7 @@ def settled(evidence: Evidence, source: str, release: Release | None) -> Cluster
     inheritance = Inheritance(of_topics, _of_controllers(nodes, features, release))
     of_brokers = dict(_of_brokers(nodes))
     every = {**_by_brokers(of_topics), **of_brokers}
-    racks = {int(name): at.value for name, at in _said(nodes, nodes.brokers, "broker.rack") if name.isdigit()}
+    racks = {int(name): rack for name, rack in _values(nodes, nodes.brokers, "broker.rack") if name.isdigit()}
     default = of_brokers["default.replication.factor"].value or OF_BROKERS["default.replication.factor"]
     return Cluster(
         source=source,
@@ -88,44 +88,31 @@ def _of_each(nodes: Nodes) -> dict[str, str]:
     """The settings that every broker has its own of: directories of the worst, roles together, any ZooKeeper."""
     settings: dict[str, str] = {}
     for name in ("log.dirs", "log.dir"):
-        if directories := worst_first(name, (said.value for _, said in _said(nodes, nodes.brokers, name))):
+        if directories := worst_first(name, (value for _, value in _values(nodes, nodes.brokers, name))):
             several = max(directories, key=lambda each: each.count(","))
             both = directories[0].split(",") + (several.split(",") if "," in several else [])
             settings[name] = ",".join(dict.fromkeys(both))
-    roles = {role for node in nodes.brokers.values() for role in _roles(nodes, node)}
+    roles = {role for _, value in _values(nodes, nodes.brokers, "process.roles") for role in value.split(",")}
     if roles:
         settings["process.roles"] = ",".join(sorted(roles))
-    if servers := worst_first(
-        "zookeeper.connect", (said.value for _, said in _said(nodes, nodes.brokers, "zookeeper.connect"))
-    ):
-        settings["zookeeper.connect"] = servers[0]
+    if servers := {value for _, value in _values(nodes, nodes.brokers, "zookeeper.connect")}:
+        settings["zookeeper.connect"] = min(servers)
     return settings
 
 
-def _roles(nodes: Nodes, node: Node) -> list[str]:
-    at = nodes.at(node, "process.roles").slot
-    return at.value.split(",") if isinstance(at, Said) else []
-
-
-def _said(nodes: Nodes, some: Mapping[str, Node], name: str) -> Iterator[tuple[str, Said]]:
-    for number, node in some.items():
-        if isinstance(slot := nodes.at(node, name).slot, Said):
-            yield number, slot
+def _values(nodes: Nodes, some: Mapping[str, Node], name: str) -> Iterator[tuple[str, str]]:
+    yield from ((number, slot.value) for number, slot in nodes.said(some, name) if isinstance(slot, Said))
 
 
 def _settings_of(nodes: Nodes, some: Mapping[str, Node]) -> dict[str, str]:
     """The settings of nodes that are controllers only, the worst where they differ."""
     names = sorted({*OF_BROKERS, *(name for each in OF_TOPICS.values() for name in each.brokers)})
-    have = {name: [said.value for _, said in _said(nodes, some, name)] for name in names}
+    have = {name: [value for _, value in _values(nodes, some, name)] for name in names}
     return {name: worst_first(name, values)[0] for name, values in have.items() if values}
 
 
 def _unclear(evidence: Evidence, nodes: Nodes, of_brokers: Mapping[str, Chosen]) -> set[NotUnderstood]:
     """What was not understood of the cluster; what topics inherit is said of those that do."""
-    own = {
-        slot
-        for node in (*nodes.brokers.values(), *nodes.deciding.values())
-        for name in _OF_EACH
-        if isinstance(slot := nodes.at(node, name).slot, NotUnderstood)
-    }
+    some = nodes.brokers | nodes.deciding
+    own = {slot for name in _OF_EACH for _, slot in nodes.said(some, name) if isinstance(slot, NotUnderstood)}
     return {*evidence.not_understood, *own, *(each for chosen in of_brokers.values() for each in chosen.unclear)}

@@ -17,9 +17,12 @@ from harness.assess.configuration import OF_TOPICS, NotUnderstood, Now, Topic
 
 UNCLEAN: Final = "unclean.leader.election.enable"
 IN_SYNC: Final = "min.insync.replicas"
-_ASK: Final = (
-    "set it on the topic or for the whole cluster with kafka-configs.sh, or assess files with the controllers' "
-    "server.properties among them"
+_SET: Final = "set it on the topic or for the whole cluster with kafka-configs.sh"
+_GIVE: Final = f"{_SET}, or assess files with the controllers' server.properties among them"
+_BY_FILE: Final = "the controllers decide by their own value, not by the brokers' (KAFKA-12670)"
+_BY_FEATURE: Final = (
+    "a cluster that Kafka 4.1 or later made has the controllers' value, before every broker's file (KIP-966); an older "
+    "one may not"
 )
 
 
@@ -83,14 +86,13 @@ def _unclean(
     if shown_by_broker is None or said.owned_whole:
         if controllers.known:
             return Said(theirs, "the controllers"), controllers.unclear
-        return (None, ()) if brokers.value is None else _doubt(UNCLEAN, [mine, default], f"the brokers have {mine}")
+        return (None, ()) if brokers.value is None else _doubt(UNCLEAN, f"the brokers have {mine}", mine, controllers)
     if not isinstance(shown_by_broker, Said):
         return shown_by_broker, ()
     value = shown_by_broker.value
     if (brokers.known and mine != value) or (controllers.known and theirs == value and not controllers.unclear):
         return shown_by_broker, ()
-    has = f"the listing has {value}, which may be the topic's own, or what brokers have; the controllers "
-    return _doubt(UNCLEAN, [value, theirs], has + (f"have {theirs}" if controllers.known else "are not known"))
+    return _doubt(UNCLEAN, f"the listing has {value}, which may be the brokers'", value, controllers)
 
 
 def _in_sync(
@@ -107,27 +109,21 @@ def _in_sync(
     mine, theirs = brokers.value or default, controllers.value or default
     if mine == theirs or (not controllers.known and brokers.value is None):
         return None, brokers.unclear
-    has = f"the brokers have {mine}, the controllers " + (theirs if controllers.known else "are not known")
-    slot, doubts = _doubt(
-        IN_SYNC, [mine, theirs], f"{has}; a cluster that Kafka 4.1 or later made takes the controllers'"
-    )
+    slot, doubts = _doubt(IN_SYNC, f"the brokers have {mine}", mine, controllers)
     return slot, (*doubts, *brokers.unclear)
 
 
 _DECIDED: Final = {UNCLEAN: _unclean, IN_SYNC: _in_sync}
 
 
-def _doubt(name: str, values: Iterable[str], has: str) -> tuple[Said, tuple[NotUnderstood, ...]]:
-    """The best of the possible values, and the doubt about it."""
-    best = worst_first(name, values)[-1]
-    doubt = NotUnderstood(
-        where=name,
-        text=has,
-        why=f"the controllers decide, and it is not known what they take; {_ASK}",
-        name=name,
-        at_best=True,
-    )
-    return Said(best, name), (doubt,)
+def _doubt(name: str, has: str, value: str, controllers: Chosen) -> tuple[Said, tuple[NotUnderstood, ...]]:
+    """The best of a value that was read and of the controllers', and the doubt which of them counts."""
+    theirs = controllers.value or OF_TOPICS[name].default
+    why = _BY_FILE if name == UNCLEAN else _BY_FEATURE
+    text = f"{has}, the controllers have {theirs}" if controllers.known else f"{has}, the controllers are not known"
+    way_out = _SET if controllers.known else _GIVE
+    doubt = NotUnderstood(where=name, text=text, why=f"{why}; {way_out}", name=name, at_best=True)
+    return Said(worst_first(name, [value, theirs])[-1], name), (doubt,)
 
 
 def _now(partitions: Collection[Partition]) -> Now:
