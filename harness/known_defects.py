@@ -22,6 +22,7 @@ Need = Literal[
     "idempotence",
     "new-protocol",
     "no-idempotence",
+    "offsets-with-times",
     "old-transactions",
     "one-in-flight",
     "replicated",

@@ -27,7 +27,7 @@ from workloads.client import (
     Tombstones,
     Transactions,
 )
-from workloads.eras import NO_ERA, PRESETS
+from workloads.eras import NO_ERA, NOT_BY_RELEASE, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
 from workloads.generators import WORKLOADS, WorkloadKind, kind_of, topics_of
 from workloads.log_partition import LogPartition
@@ -75,7 +75,8 @@ from workloads.transaction_errors import Call, ErrorClass, class_of
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
-    "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
+    "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA",
+    "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
     "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
     "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol",
     "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets",

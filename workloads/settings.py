@@ -183,6 +183,8 @@ class Settings:
     """Leaders look at the leader epoch of a fetch (rules 6, 17)."""
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
     """A quick restart of a broker is noticed (rule 20)."""
+    unclean_elections: bool = _setting("unclean.elections", "reference", True)
+    """The controller acts on `unclean.leader.election.enable`, as all do but KRaft's before 3.9 (rule 14)."""
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
     """A replica that left a small ISR remains electable (rule 15, KIP-966)."""
     follower_fetching: bool = _setting("follower.fetching", "reference", False)
@@ -246,6 +248,11 @@ class Settings:
     def answer_limit_ms(self) -> int:
         """The longest time of a producer for one write: until it gives up, and one request that is then under way."""
         return self.delivery_timeout_ms + self.request_timeout_ms
+
+    @property
+    def elects_uncleanly(self) -> bool:
+        """True if a replica that is not in sync may lead: the topic's setting allows it, and the controller asks it."""
+        return self.unclean_leader_election_enable and self.unclean_elections
 
     @property
     def expires(self) -> bool:

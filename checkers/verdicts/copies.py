@@ -112,7 +112,7 @@ def _why_kept(settings: Settings, copy: TakenCopy, fault: FaultSeen, faults: Seq
     """Say why what ``copy`` had is on another that may lead; None where it may have been the last."""
     if fault.facts.spares_flushed and settings.flushes_first and not fault.took_flushed:
         return _FLUSHED if settings.flush_messages == 1 else _MAJORITY
-    in_sync_lead = not (settings.unclean_leader_election_enable or settings.commits_by_number)
+    in_sync_lead = not (settings.elects_uncleanly or settings.commits_by_number)
     if settings.acks != ACKS_ALL or not (settings.broker_epochs and in_sync_lead):
         return None
     if copy.outlived:

@@ -41,6 +41,7 @@ MATTERING: Final = (
 )
 #: Such settings that came later, and the values in force before; with those, identities stay as they were.
 LATER: Final = {
+    "unclean.elections": True,
     "commit.rule": "isr",
     "quorum.required.acks": -1,
     "leader.election": "isr",

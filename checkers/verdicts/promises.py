@@ -351,7 +351,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateO
         return ()
     alone = (_ACKS_1,) if settings.acks != ACKS_ALL else ()
     fewer_copies = settings.acks != ACKS_ALL or not _on_every_replica(settings, faults)
-    unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
+    unclean = (_UNCLEAN,) if settings.elects_uncleanly and fewer_copies else ()
     return (*alone, *unclean, *_era_reasons(settings), *copies.destroyed)
 
 
@@ -359,7 +359,7 @@ def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: F
     if not _reached_cluster(faults):
         return ()
     fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
-    unclean = (_UNCLEAN,) if settings.unclean_leader_election_enable and fewer_copies else ()
+    unclean = (_UNCLEAN,) if settings.elects_uncleanly and fewer_copies else ()
     return (*unclean, *_era_reasons(settings), *copies.destroyed)
 
 
@@ -371,7 +371,7 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateO
     if {*copies.kept} - SPARED:
         return (*copies.kept, _ELECTED)
     clean = _QUORUM if settings.commits_by_number else _CLEAN
-    return (*copies.kept, _EVERYWHERE if settings.unclean_leader_election_enable else clean)
+    return (*copies.kept, _EVERYWHERE if settings.elects_uncleanly else clean)
 
 
 def _forgotten_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:

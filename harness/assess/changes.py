@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from workloads import NO_ERA, Settings
+from workloads import NO_ERA, NOT_BY_RELEASE, Settings
 
 _NEWEST: Final = "4.1"
+
+
+def _of_its_era(settings: Settings) -> Mapping[str, object]:
+    """The rules of a release whose upgrade was finished: those that its era presets."""
+    preset = Settings.from_mapping({"era": settings.era}).to_mapping()
+    return {name: preset[name] for name in ("truncation", "fetch.fencing")}
+
+
+def _newest(_: Settings) -> Mapping[str, object]:
+    """The newest era, with what a formatted cluster of it has raised."""
+    preset = Settings.from_mapping({"era": _NEWEST}).to_mapping()
+    return {"era": _NEWEST, **{name: preset[name] for name in (*NOT_BY_RELEASE, "eligible.leader.replicas")}}
 
 
 class AdvisedChange(NamedTuple):
@@ -48,11 +60,20 @@ RECOMMENDED: Final = (
     ),
     AdvisedChange(
         "unclean-election",
-        lambda s: s.unclean_leader_election_enable,
+        lambda s: s.elects_uncleanly,
         lambda _: {"unclean.leader.election.enable": False},
         "unclean.leader.election.enable=true: a replica without acknowledged records may lead",
         "`unclean.leader.election.enable=false` on the topic",
         "no leader, so no reads and writes, until a replica that was in sync is back",
+    ),
+    AdvisedChange(
+        "unclean-election-later",
+        lambda s: s.unclean_leader_election_enable and not s.unclean_elections,
+        lambda _: {"unclean.leader.election.enable": False},
+        "unclean.leader.election.enable=true: KRaft before 3.9 does not ask it, so no replica leads until one in sync "
+        "is back; from 3.9 on one without acknowledged records may lead (KAFKA-12670)",
+        "`unclean.leader.election.enable=false` on the topic before an upgrade to 3.9 or later",
+        "none before it",
     ),
     AdvisedChange(
         "too-few-in-sync",
@@ -95,7 +116,8 @@ HARDENING: Final = (
     AdvisedChange(
         "eligible-replicas",
         lambda s: not s.eligible_leader_replicas and s.era == _NEWEST,
-        lambda _: {"eligible.leader.replicas": True},
+        # The feature needs a later level of metadata.version than the epochs of brokers do.
+        lambda _: {"eligible.leader.replicas": True, "broker.epochs": True},
         "",
         "`kafka-features.sh upgrade --feature eligible.leader.replicas.version=1` (Kafka 4.0 or later)",
         "min.insync.replicas can then only be set for the cluster or the topic, not for one broker",
@@ -109,9 +131,17 @@ HARDENING: Final = (
         "every write waits for the disks of the replicas in sync",
     ),
     AdvisedChange(
+        "protocol",
+        lambda s: s.truncation != _of_its_era(s)["truncation"],
+        _of_its_era,
+        "",
+        "`inter.broker.protocol.version` and `log.message.format.version` of the release itself, by rolling restarts",
+        "no way back to the release before",
+    ),
+    AdvisedChange(
         "newer-release",
         lambda s: s.era not in {NO_ERA, _NEWEST},
-        lambda _: {"era": _NEWEST},
+        _newest,
         "",
         "Apache Kafka 4.1 or later, formatted with its own features",
         "an upgrade",

@@ -8,13 +8,10 @@ from typing import NamedTuple
 from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
+from harness.assess.rules_in_force import ends_safely, offsets_have_times
 from harness.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
-#: The feature with which each transaction has a producer epoch of its own (KIP-890).
-_TRANSACTION_VERSION = "transaction.version"
-#: The Java client that ends transactions so.
-_NEW_ENDS = Version(4, 0, 0)
 #: The patch of a release where only its line is known.
 _ANY_PATCH = 999
 
@@ -55,23 +52,15 @@ def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: 
         "idempotence": values["enable.idempotence"] == "true",
         "no-idempotence": values["enable.idempotence"] != "true",
         "new-protocol": any(each["group.protocol"] == "consumer" for each in reading),
+        "offsets-with-times": offsets_have_times(cluster),
         "one-in-flight": values["max.in.flight.requests.per.connection"] == "1",
-        "old-transactions": transactions and not _ends_safely(cluster, producer),
+        "old-transactions": transactions and not ends_safely(cluster, producer),
         "replicated": group.replicas > 1,
         "several-directories": "," in cluster.settings.get("log.dirs", ""),
         "several-in-flight": values["max.in.flight.requests.per.connection"] != "1",
         "transactions": transactions,
     }
     return frozenset(need for need, met in conditions.items() if met)
-
-
-def _ends_safely(cluster: Cluster, producer: Client) -> bool:
-    version = version_of(producer)
-    new = producer.library == "java" and (version is None or version >= _NEW_ENDS)
-    level = cluster.features.get(_TRANSACTION_VERSION)
-    if level is None:
-        return new and cluster.release is not None and cluster.release.version >= _NEW_ENDS
-    return new and level >= 2
 
 
 def _releases(defect: Defect, cluster: Cluster, clients: Sequence[Client]) -> Iterator[Release | None]:

@@ -8,6 +8,7 @@ from harness.assess.client_settings import version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.defects import parsed
 from harness.assess.risks import of_internal
+from harness.assess.rules_in_force import assumptions
 from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
 from harness.errors import PlanError
 from harness.known_defects import Library, every_defect
@@ -30,6 +31,7 @@ def limits_of(
             "faults: compare a figure with the one beside it, not with those of your cluster (results/reference)."
         )
     yield from _of_release(cluster)
+    yield from assumptions(cluster, producers)
     yield from _of_names(cluster)
     yield from _of_clients(producers, consumers, {topic.name for topic in cluster.topics})
     for risk in of_internal(cluster, producers, consumers, used=False):

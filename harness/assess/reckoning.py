@@ -9,17 +9,11 @@ from harness.assess.client_settings import effective, excluded
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
 from harness.assess.performing import OF_MEMBERS
-from harness.worlds.kafka.releases import Version
-from workloads import NO_ERA, PRESETS, Settings
+from harness.assess.rules_in_force import ends_safely, has_sequences, rules_of
+from workloads import NO_ERA, Settings
 
-#: The feature that makes a replica eligible that left a small ISR (KIP-966).
-ELR_FEATURE: Final = "eligible.leader.replicas.version"
 #: Brokers write Kafka's own topics, and wait for every replica in sync.
 THE_BROKERS: Final = Client(name="the brokers themselves", library="java", assumed=True)
-_ERAS: Final = sorted(
-    ((Version(*[int(part) for part in (*era.split("."), "0")[:3]]), era) for era in PRESETS if era[0].isdigit()),
-    reverse=True,
-)
 #: Limits and intervals, which no promise depends on.
 TIMES: Final = (
     "request.timeout.ms", "delivery.timeout.ms", "retry.backoff.ms", "linger.ms", "replica.lag.time.max.ms",
@@ -37,25 +31,16 @@ LATEST: Final = ("latest", "largest", "end")
 _COPIES_MAX: Final = 9
 
 
-def era_of(version: Version) -> str:
-    """The rules of replication that a release has: those of the newest era that is not newer."""
-    return next((era for since, era in _ERAS if since <= version), _ERAS[-1][1])
-
-
 def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[str, object]:
     """The settings under which stories of the group are performed, under Kafka's names; what is as usual is left out.
 
     Values that a simulated run cannot have, such as a limit of days, are cut to the nearest that it can.
     """
     client = effective(producer)
-    values: dict[str, object] = {}
-    if cluster.release is not None:
-        values["era"] = era_of(cluster.release.version)
-    if (level := cluster.features.get(ELR_FEATURE)) is not None:
-        values["eligible.leader.replicas"] = level > 0
-    values |= {
+    idempotent = client["enable.idempotence"] == "true" and excluded(client) is None
+    values = rules_of(cluster, group) | {
         "acks": client["acks"],
-        "enable.idempotence": client["enable.idempotence"] == "true" and excluded(client) is None,
+        "enable.idempotence": idempotent and has_sequences(cluster, group),
         "replication.factor": min(group.replicas, _COPIES_MAX),
         "min.insync.replicas": whole(group.settings["min.insync.replicas"], 1),
         "unclean.leader.election.enable": group.settings["unclean.leader.election.enable"] == "true",
@@ -63,6 +48,8 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     if client["retries"] == "0":
         values["retries"] = 0
     values["max.in.flight.requests.per.connection"] = int(client["max.in.flight.requests.per.connection"])
+    if "transactional.id" in client and not ends_safely(cluster, producer):
+        values["transaction.version"] = 1
     if group.compacted:
         values["cleanup.policy"] = "compact"
     if group.settings["flush.messages"] == "1":

@@ -16,14 +16,25 @@ from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorC
 from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
-from harness.plan.values import ENDLESS, PlanKey, entry_of, known_keys, of_kind, refuse_endless_numbers, tables_at
+from harness.plan.values import (
+    ENDLESS,
+    PlanKey,
+    entry_of,
+    flattened,
+    known_keys,
+    of_kind,
+    refuse_endless_numbers,
+    tables_at,
+)
 from harness.plan.worlds import (
+    UNCLEAN_IN_KRAFT_SINCE,
     AnyHost,
     AnyWorld,
     ClientName,
     Existing,
     Kafka,
     Loopback,
+    ModeName,
     Namespaces,
     Processes,
     RealTime,
@@ -44,6 +55,7 @@ __all__ = [
     "OPEN",
     "PEER",
     "TRACED_WRITES_MAX",
+    "UNCLEAN_IN_KRAFT_SINCE",
     "UNDONE_BY",
     "Act",
     "AnyHost",
@@ -54,6 +66,7 @@ __all__ = [
     "Kafka",
     "Loopback",
     "Machine",
+    "ModeName",
     "Namespaces",
     "OperatorCommands",
     "Plan",
@@ -68,6 +81,7 @@ __all__ = [
     "WorldPlan",
     "entry_of",
     "families_in",
+    "flattened",
     "heading",
     "known_keys",
     "lines_of",

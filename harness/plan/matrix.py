@@ -18,6 +18,8 @@ from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, Set
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
+#: Those that follow from the release of the brokers, where the plan names no era.
+RELEASE_RULES: Final = ("unclean.elections",)
 
 
 def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan_key: PlanKey) -> Iterator[Choice]:
@@ -62,7 +64,8 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
             raise matrix.wrong(f"two combinations are the same, {label}; write each value only once")
         seen.add(label)
         left_open = tuple(name for name in CLIENT_DEFAULTS if name not in values)
-        yield Choice(label=label, settings=settings, client_defaults=left_open)
+        rules = tuple(name for name in RELEASE_RULES if name not in values and "era" not in values)
+        yield Choice(label=label, settings=settings, client_defaults=left_open, release_rules=rules)
     if not seen:
         raise (matrix / "exclude").wrong("these exclusions leave nothing to run; remove one")
 

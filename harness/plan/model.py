@@ -97,19 +97,22 @@ Offered = TypeVar("Offered")
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One choice of settings: complete, under Kafka's names, with the label that cells and paths have for it.
 
-    ``client_defaults`` are the names of those that each world's client library decides.
+    ``client_defaults`` are the names of those that each world's client library decides, ``release_rules`` of those that
+    the release of its brokers does.
     """
 
     label: str
     settings: dict[str, SettingValue]
     client_defaults: tuple[str, ...] = ()
+    release_rules: tuple[str, ...] = ()
 
     def settings_in(self, world: AnyWorld, *, transactional: bool = False) -> dict[str, SettingValue]:
         """The settings as ``world`` completes them; every client makes a ``transactional`` producer idempotent."""
+        settings = self.settings | dict.fromkeys(self.release_rules, world.unclean_elections)
         if IDEMPOTENCE not in self.client_defaults:
-            return self.settings
-        possible = Settings.from_mapping(self.settings).against_idempotence is None
-        return self.settings | {IDEMPOTENCE: possible and (transactional or world.idempotent_by_default)}
+            return settings
+        possible = Settings.from_mapping(settings).against_idempotence is None
+        return settings | {IDEMPOTENCE: possible and (transactional or world.idempotent_by_default)}
 
 
 class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):

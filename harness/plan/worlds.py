@@ -26,6 +26,8 @@ ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
 #: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
 IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python", "java"})
+#: The first release in KRaft whose controllers ask unclean.leader.election.enable (rule 14, KAFKA-12670).
+UNCLEAN_IN_KRAFT_SINCE: Final = (3, 9)
 #: The keepers of Kafka's metadata.
 ModeName = Literal["kraft", "zookeeper"]
 #: Names of worlds in plans, paths, cells and reports.
@@ -91,6 +93,11 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         return None
 
     @property
+    def unclean_elections(self) -> bool:
+        """True if controllers ask unclean.leader.election.enable, where the plan does not say (rule 14)."""
+        return True
+
+    @property
     def machines(self) -> tuple[Machine, ...]:
         """Machines over SSH that the world may touch."""
         return ()
@@ -148,8 +155,13 @@ class RealTime(_World, frozen=True, kw_only=True):
 
 def _java_is_idempotent(release: str) -> bool:
     """True if this release of the Java client has idempotent producers by default (KIP-679; KAFKA-13598)."""
-    version = tuple(int(part) for part in release.split(".") if part)
+    version = _numbers(release)
     return not version or (version >= (3, 0, 1) and version != (3, 1, 0))
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """The numbers of a release; none where it is empty."""
+    return tuple(int(part) for part in release.split(".") if part)
 
 
 class Started(RealTime, frozen=True, kw_only=True):
@@ -201,6 +213,13 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
         """Refuses a quorum of controllers with ZooKeeper (ValueError)."""
         if self.mode == "zookeeper" and self.controllers != 1:
             raise ValueError("with ZooKeeper the controller is one of the brokers")
+
+    @property
+    @override
+    def unclean_elections(self) -> bool:
+        """In an upgrade it is what the newer release does: until then nothing is lost that may be."""
+        last = _numbers(self.upgrade_to) or _numbers(self.version)
+        return self.mode == "zookeeper" or not last or last >= UNCLEAN_IN_KRAFT_SINCE
 
     @property
     @override

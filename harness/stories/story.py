@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from harness.errors import PlanError
+from harness.plan import flattened
 from harness.stories import group_script as g
 from harness.stories.columns import (
     COLUMNS,
@@ -296,6 +297,8 @@ def parse_story(text: str, file: str) -> Story:
     for key in content:
         if key not in StoryFile.__struct_fields__:
             raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(StoryFile.__struct_fields__)))
+    if isinstance(settings := content.get("settings"), dict):
+        content["settings"] = flattened(settings)
     content_read = _converted(content, places)
     steps = parse_script(content_read.steps, file, places.script_line)
     if not steps:
@@ -365,7 +368,7 @@ class _Places:
 
     def of(self, key: str) -> Where:
         """The first line that begins with ``key``, or with its table; line 1 where none does."""
-        begin = re.compile(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\]=]")
+        begin = re.compile(rf"\s*\[?\s*[\"']?{re.escape(key)}[\"']?\s*[\].=]")
         line = next((number for number, text in enumerate(self._lines, 1) if begin.match(text)), 1)
         return Where(self._file, line)
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from harness.errors import PlanError
+from harness.plan import AnyWorld, Kafka, Simulated
 from harness.plan.reading import parse_plan
-from harness.worlds.kafka.properties import possible
+from harness.worlds.kafka.properties import elections_possible, possible
 from harness.worlds.kafka.releases import Version
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from workloads.eras import NO_ERA, PRESETS
 from workloads.settings import Settings, SettingsError
 
+UNCLEAN = {"unclean.leader.election.enable": True}
 ERAS = [era for era in PRESETS if era != NO_ERA]
 
 
@@ -27,7 +30,7 @@ def test_no_era_presets_nothing() -> None:
 
 
 def test_the_eras_are_those_of_the_releases_that_changed_a_rule() -> None:
-    assert ERAS[:-3] == ["4.1", "3.7", "3.5", "2.8", "2.1", "2.0", "0.11", "0.10.2", "0.8.2"]
+    assert ERAS[:-3] == ["4.1", "3.9", "3.7", "3.5", "2.8", "2.1", "2.0", "0.11", "0.10.2", "0.8.2"]
 
 
 def test_what_was_only_proposed_is_there_too() -> None:
@@ -57,16 +60,53 @@ def test_the_reference_broker_can_follow_every_era(era: str) -> None:
     refuse_what_it_lacks(of(era))
 
 
-@pytest.mark.parametrize(("era", "release"), [("4.1", (4, 1, 1)), ("3.7", (3, 7, 0)), ("3.5", (3, 5, 0))])
+@pytest.mark.parametrize(
+    ("era", "release"), [("4.1", (4, 1, 1)), ("3.9", (3, 9, 0)), ("3.7", (3, 7, 0)), ("3.5", (3, 5, 0))]
+)
 def test_an_era_is_what_the_release_of_that_name_is_said_to_do(era: str, release: tuple[int, int, int]) -> None:
-    possible(of(era), Version(*release))
+    version = Version(*release)
+    possible(of(era), version)
+    elections_possible(of(era, **UNCLEAN), Kafka(version=str(version)), version)
 
 
 @pytest.mark.parametrize(
     ("era", "release"), [("2.8", (2, 8, 0)), ("2.1", (2, 1, 0)), ("2.0", (2, 0, 0)), ("0.11", (0, 11, 0))]
 )
 def test_an_era_is_what_a_release_with_zookeeper_is_said_to_do(era: str, release: tuple[int, int, int]) -> None:
-    possible(of(era), Version(*release), free=("truncation",))
+    version = Version(*release)
+    possible(of(era), version, free=("truncation",))
+    elections_possible(of(era, **UNCLEAN), Kafka(version=str(version), mode="zookeeper"), version)
+
+
+@pytest.mark.parametrize(
+    ("world", "asked"),
+    [
+        (Kafka(version="3.3.2"), False),
+        (Kafka(version="3.8.1"), False),
+        (Kafka(version="3.8.1", mode="zookeeper"), True),
+        (Kafka(version="3.9.0"), True),
+        (Kafka(version="3.8.1", upgrade_to="3.9.0"), True),
+        (Kafka(), True),
+        (Simulated(), True),
+    ],
+    ids=str,
+)
+def test_a_world_says_whether_its_controllers_ask_for_unclean_elections(world: AnyWorld, asked: bool) -> None:
+    """KAFKA-12670: ZooKeeper's do, KRaft's do since 3.9.0; a plan that names neither rule nor era follows its world."""
+    (choice,) = parse_plan("[settings]\nunclean.leader.election.enable = true\n[worlds.simulated]\n", "p.toml").choices
+    settings = Settings.from_mapping(choice.settings_in(world))
+    assert (world.unclean_elections, settings.unclean_elections, settings.elects_uncleanly) == (asked,) * 3
+
+
+def test_a_plan_that_names_the_rule_or_an_era_keeps_it_and_is_refused_where_the_release_works_otherwise() -> None:
+    world = Kafka(version="3.9.1")
+    for named in ("unclean.elections = false", 'era = "3.7"'):
+        text = f"[settings]\nunclean.leader.election.enable = true\n{named}\n[worlds.simulated]\n"
+        (choice,) = parse_plan(text, "p.toml").choices
+        settings = Settings.from_mapping(choice.settings_in(world))
+        assert not settings.elects_uncleanly
+        with pytest.raises(PlanError, match=r"Apache Kafka 3\.9\.1 with KRaft works; .* write unclean\.elections=true"):
+            elections_possible(settings, world, Version(3, 9, 1))
 
 
 def test_a_setting_that_is_named_wins_over_its_era() -> None:
@@ -79,7 +119,8 @@ def test_a_setting_that_is_named_wins_over_its_era() -> None:
 @pytest.mark.parametrize("era", ["0.9", 4.2, "", ["2.0"]])
 def test_an_unknown_era_is_refused_with_the_choices(era: Any) -> None:
     with pytest.raises(
-        SettingsError, match=r"era=.* is not possible; choose one of \"none\", \"4\.1\", \"3\.7\", .*\"0\.8\.2\""
+        SettingsError,
+        match=r"era=.* is not possible; choose one of \"none\", \"4\.1\", \"3\.9\", \"3\.7\", .*\"0\.8\.2\"",
     ):
         of(era)
 

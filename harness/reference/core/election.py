@@ -34,7 +34,15 @@ from msgspec.structs import replace
 from harness.reference.core import messages
 from harness.reference.core.commit_rule import copies, required_acks
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.types import NO_NODE, NONE, NodeId, PartitionState, TopicConfig, TopicPartition
+from harness.reference.core.types import (
+    NO_NODE,
+    NONE,
+    BrokerConfig,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+)
 
 ELECTIONS: Final = Timer("elections")
 #: So often is a live replica asked for its log end, a heartbeat interval apart.
@@ -69,12 +77,13 @@ class Election(Protocol):
 class ByIsr:
     """Kafka's: nothing has to be asked, the ISR says who has everything."""
 
-    def __init__(self, active: Active) -> None:
+    def __init__(self, active: Active, config: BrokerConfig) -> None:
         self._active = active
+        self._config = config
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
         """Elect by the lists alone, as :func:`elect` says."""
-        return elect(state, config, self._active)
+        return elect(state, self._active, uncleanly=elects_uncleanly(self._config, config))
 
     def move(self, partition: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:  # noqa: ARG002
         """Name the new leader at once."""
@@ -213,16 +222,21 @@ def election_rule(context: Context, active: Active) -> Election:
     """The rule that the cluster's settings name."""
     chosen = context.config.leader_election
     if chosen == "isr":
-        return ByIsr(active)
+        return ByIsr(active, context.config)
     return ByLog(context, active, required_acks(context.config), by_epoch=chosen == "largest-epoch-and-log-end")
 
 
-def elect(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState:
+def elects_uncleanly(config: BrokerConfig, topic: TopicConfig) -> bool:
+    """True if a replica that is on no list may lead: the topic allows it, and the controller asks it (rule 14)."""
+    return config.unclean_elections and topic.unclean_leader_election_enable
+
+
+def elect(state: PartitionState, active: Active, *, uncleanly: bool) -> PartitionState:
     """``state`` with its next leader, NONE if no replica may lead (rules 13 to 15). Epochs are raised elsewhere.
 
     In this order: the present leader; the first in the order of assignment that is in the ISR; where the ISR is empty,
-    the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections
-    may be unclean, the first that is active at all: what only others have is lost then.
+    the first of the ELR; where that is empty too, who led last, though it may have lost something; and ``uncleanly``
+    the first that is active at all: what only others have is lost then.
     """
     alive = [node for node in state.replicas if active(node) and node not in state.offline]
     if state.leader in state.isr and state.leader in alive:
@@ -235,7 +249,7 @@ def elect(state: PartitionState, config: TopicConfig, active: Active) -> Partiti
         return replace(state, leader=eligible, isr=(eligible,))
     if not state.isr and not state.elr and state.last_known_leader in alive:
         return _new_history(state, state.last_known_leader)
-    if config.unclean_leader_election_enable and alive:
+    if uncleanly and alive:
         return _new_history(state, alive[0])
     return replace(state, leader=NONE)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from harness.reference.core.commit_rule import copies, required_acks
+from harness.reference.core.election import elects_uncleanly
 from harness.reference.core.types import NONE, BrokerConfig, NodeId, PartitionState, TopicConfig
 
 #: The name of an invariant, and a sentence that says how it is broken.
@@ -78,7 +79,7 @@ def begins_new_history(
         return False
     last_leader = before.last_known_leader if before.leader == NONE else before.leader
     is_last = config.eligible_leader_replicas and not isr and not elr and after.leader == last_leader
-    return is_last or topic.unclean_leader_election_enable
+    return is_last or elects_uncleanly(config, topic)
 
 
 def eligible_stay(

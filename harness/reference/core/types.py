@@ -187,6 +187,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     isr_join_epoch_rule: bool = True
     fetch_fencing: bool = True
     broker_epochs: bool = True
+    unclean_elections: bool = True
     eligible_leader_replicas: bool = False
     immediate_high_watermark: bool = False
     follower_fetching: bool = False

@@ -38,6 +38,7 @@ from harness.worlds.kafka.members import ClusterMembers
 from harness.worlds.kafka.properties import (
     NodePlace,
     as_text,
+    elections_possible,
     node_properties,
     possible_with_kraft,
     transactions_possible,
@@ -89,6 +90,7 @@ def release_for(world: Kafka, settings: Settings, workload: WorkloadPlan | None 
         possible_with_zookeeper(settings, version)
     else:
         possible_with_kraft(settings, version)
+    elections_possible(settings, world, version)
     if workload is not None and kind_of(workload).transactional:
         transactions_possible(settings, version)
     installation = find(str(version))  # last: no user should fetch a release that cannot do it

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.hosts import Address
+from harness.plan import Kafka
 from harness.reference.core.coordinator import log_config
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicConfig
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, TRANSACTIONS_2_SINCE, Version
@@ -44,8 +45,10 @@ _DEFECTS: Final[Mapping[str, object]] = {
     "missed.epoch": "kafka",
     "producers.after.restart": "last-batch",
 }
+#: The rule that depends on the keeper of metadata, too: :func:`elections_possible`.
+UNCLEAN: Final = "unclean.elections"
 #: Not compared: these, one of a client, and a preset of the others.
-_FREE: Final = (*KAFKA_DEFECTS, "era")
+_FREE: Final = (*KAFKA_DEFECTS, UNCLEAN, "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
     "offsets.topic.num.partitions": 4,
@@ -143,6 +146,22 @@ def transactions_possible(settings: Settings, version: Version, feature: int | N
         raise PlanError(
             f"{TRANSACTIONS}={settings.transaction_version} is not how {where} works; in its world write "
             f"{TRANSACTIONS}={has}"
+        )
+
+
+def elections_possible(settings: Settings, world: Kafka, version: Version) -> None:
+    """Refuse a rule of unclean elections that the release, with its keeper of metadata, does not have (rule 14).
+
+    Where a topic does not allow them the rule decides nothing.
+
+    Raises:
+        PlanError: it has the other one.
+    """
+    if settings.unclean_leader_election_enable and settings.unclean_elections != world.unclean_elections:
+        keeper = "ZooKeeper" if world.mode == "zookeeper" else "KRaft"
+        raise PlanError(
+            f"{UNCLEAN}={spelled(settings.unclean_elections)} is not how Apache Kafka {version} with {keeper} works; "
+            f"in its world write {UNCLEAN}={spelled(world.unclean_elections)}"
         )
 
 

@@ -37,7 +37,7 @@ def assessed(
     producer: Client = DEFAULTS,
     consumers: tuple[Client, ...] = (),
     release: str = "4.3.1",
-    **cluster: Mapping[str, str],
+    **cluster: Mapping[str, str] | Mapping[str, int],
 ) -> Assessment:
     read = Cluster(source="a test", topics=topics, release=Release(parse_version(release)), **cluster)
     return assess(Question(read, [producer], consumers), stage, Progress())
@@ -93,7 +93,9 @@ def test_seven_weaknesses_of_one_topic_are_named_together(stage: Performer) -> N
 
 
 def test_every_weakness_has_a_story_that_shows_it_and_the_command_that_repeats_it(stage: Performer) -> None:
-    (group,) = assessed(stage, topic("t", {"unclean.leader.election.enable": "true"})).groups
+    raised = {"metadata.version": 29, "eligible.leader.replicas.version": 1}
+    weak = topic("t", {"unclean.leader.election.enable": "true"})
+    (group,) = assessed(stage, weak, features=raised).groups
     for concern in group.concerns:
         if concern.kind == "weakness":
             assert concern.shown

@@ -32,7 +32,7 @@ from harness.plan import Kafka, Namespaces, RunSpec, Simulated
 from harness.records.cluster_file import write_observations
 from harness.records.run_record import Ended, write_record
 from harness.reference.core import controller, election
-from harness.reference.core.types import PartitionState
+from harness.reference.core.types import PartitionState, TopicConfig
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads import Settings, WorkloadPlan
@@ -170,9 +170,13 @@ def settled(leader_epoch: Callable[[bool], int], partition_epoch: Callable[[bool
     return settle
 
 
-def elected_last(state: PartitionState, *others: Any) -> PartitionState:
+#: The right rule, which the wrong one asks.
+elect: Final = election.ByIsr.elect
+
+
+def elected_last(rule: election.ByIsr, state: PartitionState, topic: TopicConfig) -> PartitionState:
     """The last in the order of preference is elected."""
-    wrong = election.elect(msgspec.structs.replace(state, replicas=state.replicas[::-1]), *others)
+    wrong = elect(rule, msgspec.structs.replace(state, replicas=state.replicas[::-1]), topic)
     return msgspec.structs.replace(wrong, replicas=state.replicas)
 
 
@@ -182,7 +186,7 @@ WRONG_RULES: Final[dict[str, tuple[object, str, Callable[..., Any]]]] = {
     "every change raises the leader epoch": (controller, "settle", settled(lambda _: 1, lambda _: 1)),
     "an election keeps the partition epoch": (controller, "settle", settled(int, lambda moved: 1 - moved)),
     "the last member leaves the ISR": (controller, "without", controller.leave),
-    "the last replica is elected": (election.ByIsr, "elect", lambda self, *of: elected_last(*of, self._active)),
+    "the last replica is elected": (election.ByIsr, "elect", elected_last),
     "a leader stays though it is fenced": (controller.Controller, "_active", lambda *_: True),
     "no member is added to the ISR": (controller.Controller, "_eligible", lambda *_: False),
 }

@@ -374,6 +374,30 @@ def test_a_wrong_file_is_named_with_the_line_and_the_nearest_word(wrong, message
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '[settings]\n"replication.factor" = 4\n"request.timeout.ms" = 900',
+        "[settings]\nreplication.factor = 4\nrequest.timeout.ms = 900",
+        "[settings]\nrequest = { timeout.ms = 900 }\nreplication = { factor = 4 }",
+        "[settings.replication]\nfactor = 4\n[settings.request.timeout]\nms = 900",
+    ],
+)
+def test_settings_may_have_dotted_keys_as_in_a_plan(settings):
+    story = parse_story(FILE.format(line="kill 0").replace("[also]", f"{settings}\n[also]"), "my.toml")
+    assert story.settings == {"replication.factor": 4, "request.timeout.ms": 900}
+
+
+def test_settings_may_be_dotted_keys_of_the_file_itself_and_a_wrong_one_is_named_with_its_line():
+    text = 'number = "M1"\ntitle = "A story"\nsettings.replication.factor = {}\nsteps = "write x to 0"\n'
+    assert parse_story(text.format(4), "my.toml").settings == {"replication.factor": 4}
+    for wrong, said in (('"4"', "replication.factor takes a whole number"), ("{}", "replication.factor takes")):
+        with pytest.raises(PlanError, match=f"my.toml, line 3: .settings.: {said}"):
+            parse_story(text.format(wrong), "my.toml")
+    with pytest.raises(PlanError, match=r'line 3: .settings.: unknown setting "replication.faktor"; did you mean'):
+        parse_story(text.format(4).replace("factor", "faktor"), "my.toml")
+
+
 def test_every_story_of_the_package_has_its_own_number():
     stories = known_stories()
     assert all(number == story.number for number, story in stories.items())

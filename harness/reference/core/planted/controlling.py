@@ -78,8 +78,8 @@ class ForgetsProducerIds(Controller):
 class _PutsEligibleLast(ByIsr):
     """Elects as if no replica were eligible, and an eligible one only if no other may lead."""
 
-    def __init__(self, active: Active, *, uncleanly: bool) -> None:
-        super().__init__(active)
+    def __init__(self, active: Active, config: BrokerConfig, *, uncleanly: bool) -> None:
+        super().__init__(active, config)
         self._uncleanly = uncleanly
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
@@ -99,7 +99,7 @@ class _ElectsOverEligible(Controller):
     ) -> None:
         super().__init__(config, image, next_producer_id, observe=observe)
         if isinstance(self._election, ByIsr):
-            self._election = _PutsEligibleLast(self._active, uncleanly=self._uncleanly)
+            self._election = _PutsEligibleLast(self._active, config, uncleanly=self._uncleanly)
 
 
 class ElectsLastLeaderOverEligible(_ElectsOverEligible):

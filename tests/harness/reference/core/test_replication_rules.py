@@ -432,6 +432,23 @@ def test_an_unclean_election_takes_whoever_is_there_and_says_so(lab: Any) -> Non
     assert cluster.state().recovering is False
 
 
+def test_where_the_controller_does_not_ask_for_unclean_elections_nobody_leads_until_a_replica_in_sync_is_back(
+    lab: Any,
+) -> None:
+    """KRaft before 3.9 (KAFKA-12670): the topic allows it in vain, when a broker goes and at every later look."""
+    config = BrokerConfig(unclean_elections=False, unclean_leader_election_interval_ms=100)
+    cluster = lab(config, TopicConfig(unclean_leader_election_enable=True))
+    cluster.shrink(1, 2)
+    cluster.kill(0)
+    cluster.fence(0)
+    cluster.run(1_000)
+    assert (cluster.state().leader, cluster.state().isr) == (NONE, (0,))
+    cluster.start(0)
+    cluster.heal()
+    cluster.wait(lambda: cluster.state().leader == 0)
+    assert not any(seen.unclean for seen in cluster.seen(LeaderElected))
+
+
 def test_a_second_incarnation_waits_until_the_session_of_the_first_is_over(lab: Any) -> None:
     cluster = lab()
     before = cluster.image.brokers[1].broker_epoch
