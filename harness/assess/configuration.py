@@ -107,13 +107,15 @@ class Now(msgspec.Struct, frozen=True):
     """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
 
     ``in_sync`` is the least number of replicas in sync; None where it is not known. ``absent`` are brokers that are
-    named as replicas, and that the cluster does not count as running.
+    named as replicas, and that the cluster does not count as running. ``eligible`` are those that could lead a log
+    partition without a leader and lose nothing (its eligible leader replicas, KIP-966).
     """
 
     leaderless: int = 0
     behind: int = 0
     in_sync: int | None = None
     absent: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,9 +177,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         if name in topic.settings:
             return topic.settings[name]
         for broker_name, factor in OF_TOPICS[name].brokers.items():
-            value = self.settings.get(broker_name, "")
-            if value and value != "null":
-                return value if factor == 1 or not value.lstrip("-").isdigit() else str(int(value) * factor)
+            if value := self.settings.get(broker_name):
+                return value if factor == 1 else str(int(value) * factor)
         return self._default(name, OF_TOPICS[name].default)
 
     def _default(self, name: str, newest: str) -> str:

@@ -85,6 +85,7 @@ def _together(each: Sequence[Now]) -> Now:
         behind=sum(now.behind for now in each),
         in_sync=min(in_sync, default=None),
         absent=each[0].absent,
+        eligible=tuple(sorted({broker for now in each for broker in now.eligible})),
     )
 
 

@@ -108,10 +108,31 @@ _PARSES: Final[Mapping[str, Parse]] = {
     "transaction.partition.verification.enable": _boolean,
     "offsets.retention.minutes": _POSITIVE,
     "inter.broker.protocol.version": _version,
+    "retention.bytes": _LONG,
+    "log.retention.bytes": _LONG,
+    "flush.ms": _LONG_FROM_NOTHING,
+    "log.flush.interval.ms": _LONG,
+    "share.coordinator.state.topic.replication.factor": _whole(16, 1),
+    "share.coordinator.state.topic.min.isr": _whole(16, 1),
+    "offsets.commit.required.acks": _whole(16),
+    "controlled.shutdown.enable": _boolean,
+    "producer.id.expiration.ms": _POSITIVE,
+    "remote.log.storage.system.enable": _boolean,
     "process.roles": _listed("broker", "controller"),
     "node.id": _INT,
     "broker.id": _INT,
 }
+
+
+#: Settings that are texts to Kafka.
+_TEXTS: Final = frozenset(
+    {
+        "broker.rack", "controller.quorum.voters", "log.dir", "log.dirs", "metadata.log.dir", "replica.selector.class",
+        "zookeeper.connect",
+    }
+)  # fmt: skip
+#: Every setting of which it is written here how Kafka reads it.
+READ: Final = _TEXTS | _PARSES.keys()
 
 
 def understood(name: str, text: str) -> str | None:

@@ -91,12 +91,16 @@ class Node:
 
 
 class Partition(NamedTuple):
-    """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text."""
+    """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text.
+
+    ``eligible`` are the replicas that left the ISR and may lead all the same (KIP-966).
+    """
 
     where: str
     replicas: tuple[int, ...]
     leader: str = "?"
     isr: tuple[int, ...] | None = None
+    eligible: tuple[int, ...] = ()
 
 
 class TopicSaid:
@@ -161,6 +165,19 @@ class Evidence:
             self.given["broker"].add(written.name)
         else:
             self.put(node.layers[Layer.RUNNING], written)
+
+    def put_feature(self, name: str, level: int, where: str) -> None:
+        """Keep the level of a feature.
+
+        Raises:
+            PlanError: another file says something else of the same.
+        """
+        before = self.features.setdefault(name, Said(str(level), where))
+        if before.value != str(level):
+            raise PlanError(
+                f"{name} is {before.value} in {_file(before.where)}, and {level} in {_file(where)}; leave out the one "
+                "that is wrong"
+            )
 
     def put_partition(self, topic: str, number: int, partition: Partition) -> None:
         """Keep a log partition.

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import DECIDING, Evidence, Layer, Partition, Said, Slots, Written
+from harness.assess.cluster_files.evidence import DECIDING, Evidence, Layer, Partition, Slots, Written
 from harness.assess.configuration import NotUnderstood
-from harness.errors import PlanError
+from harness.assess.feature_levels import levels_in, levels_listed
 from workloads import shown
 
 #: Names of fields stand behind a tab, or behind spaces where a terminal or an editor made these of tabs.
@@ -29,14 +29,9 @@ _ENTRY: Final = re.compile(
 )
 _SYNONYM: Final = re.compile(r"([A-Z_]+_CONFIG):([\w.-]+)=(.*?)(?=, [A-Z_]+_CONFIG:|$)")
 _NEXT: Final = re.compile(r",(?=[a-z][\w.-]*=)")
-_FEATURE: Final = re.compile(r"Feature: (\S+)\s.*\bFinalizedVersionLevel: (\S+)")
-#: The levels of metadata.version, from 1 on.
-_METADATA_VERSIONS: Final = (
-    "3.0-IV1", "3.1-IV0", "3.2-IV0", "3.3-IV0", "3.3-IV1", "3.3-IV2", "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1",
-    "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0",
-    "3.9-IV0", "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
-    "4.4-IV0",
-)  # fmt: skip
+_FEATURE: Final = re.compile(r"\s*Feature:.*\bFinalizedVersionLevel:")
+#: What stands for a list that the brokers did not give.
+_NOT_TOLD: Final = "N/A"
 _NOBODY: Final = frozenset({"", "none", "-1"})
 
 
@@ -66,9 +61,10 @@ def read_printed(text: str, file: str, evidence: Evidence) -> None:
         elif _LISTED.match(line.text):
             take = None
             _listed(line, evidence, counts)
-        elif match := _FEATURE.search(line.text):
+        elif levels := levels_in(line.text):
             take = None
-            _feature(match[1], match[2], line.where, evidence)
+            for name, level in levels.items():
+                evidence.put_feature(name, level, line.where)
         elif (one := _IN_ONE_LINE.fullmatch(line.text)) and (of := _NAMED.fullmatch(one["of"])):
             take = None
             _by_zookeeper(of, one["settings"] or "", line.where, evidence)
@@ -85,7 +81,7 @@ def _of_tool(line: str) -> bool:
     return bool(
         _LISTED.match(line)
         or _SUBJECT.fullmatch(line)
-        or _FEATURE.search(line)
+        or _FEATURE.match(line)
         or (one and re.match(r"(default )?(topic|broker|user|client|ip)", one["of"]))
     )
 
@@ -107,7 +103,16 @@ def _listed(line: _Line, evidence: Evidence, counts: dict[str, tuple[int, str]])
         return
     leader = _word(fields, "Leader") if "Leader" in fields else "?"
     isr = _brokers(_word(fields, "Isr")) if "Isr" in fields else None
-    partition = Partition(line.where, _brokers(_word(fields, "Replicas")), "" if leader in _NOBODY else leader, isr)
+    elr = _word(fields, "Elr") if "Elr" in fields else ""
+    for name, level in levels_listed({"Elr": elr}).items():
+        evidence.put_feature(name, level, line.where)
+    partition = Partition(
+        line.where,
+        _brokers(_word(fields, "Replicas")),
+        "" if leader in _NOBODY else leader,
+        isr,
+        _brokers(elr) if elr != _NOT_TOLD else (),
+    )
     evidence.put_partition(topic, int(_word(fields, "Partition")), partition)
 
 
@@ -230,13 +235,3 @@ def _by_zookeeper(of: re.Match[str], settings: str, where: str, evidence: Eviden
     for pair in filter(None, _NEXT.split(settings.strip())):
         name, _, value = pair.partition("=")
         evidence.put(into, Written(name.strip(), value, where))
-
-
-def _feature(name: str, text: str, where: str, evidence: Evidence) -> None:
-    if name == "metadata.version" and text in _METADATA_VERSIONS:
-        text = str(_METADATA_VERSIONS.index(text) + 1)
-    if not text.isdigit():
-        return
-    before = evidence.features.setdefault(name, Said(text, where))
-    if before.value != text:
-        raise PlanError(f"{name} is {before.value} in {before.where}, and {text} in {where}; leave out the wrong one")

@@ -13,13 +13,15 @@ from harness.assess.cluster_files.nodes import Chosen, Nodes
 from harness.assess.cluster_files.topics import IN_SYNC, UNCLEAN, Inheritance, topic_of
 from harness.assess.cluster_files.worst import worst_first
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, NotUnderstood, Release
-from harness.assess.reckoning import ELR_FEATURE
+from harness.assess.rules_in_force import ELR_FEATURE, METADATA_FEATURE
 from harness.worlds.kafka.releases import Version
 
 #: What the controller decides by a setting of its own file alone.
 _OF_CONTROLLERS: Final = ("unclean.leader.election.interval.ms", "broker.session.timeout.ms")
 #: Settings that differ from broker to broker by right.
-_OF_EACH: Final = ("broker.rack", "log.dirs", "log.dir", "process.roles", "zookeeper.connect")
+_DIRECTORIES: Final = ("log.dirs", "log.dir", "metadata.log.dir")
+_SERVERS: Final = ("zookeeper.connect", "controller.quorum.voters")
+_OF_EACH: Final = ("broker.rack", "process.roles", *_DIRECTORIES, *_SERVERS)
 #: From this release on unclean elections of KRaft ask a setting (KAFKA-12670), and new clusters have the feature of
 #: eligible replicas (KIP-966).
 _ASKS_SINCE: Final = Version(3, 9, 0)
@@ -48,7 +50,8 @@ def settled(evidence: Evidence, source: str, release: Release | None) -> Cluster
         brokers=max(len(nodes.brokers), evidence.brokers_declared),
         settings={name: each.value for name, each in every.items() if each.value is not None} | _of_each(nodes),
         controllers=_settings_of(nodes, nodes.controllers),
-        differing={name: each.differing for name, each in (of_topics | of_brokers).items() if each.differing},
+        differing={name: each.differing for name, each in (of_topics | of_brokers).items() if each.differing}
+        | {name: tuple(each) for name in _DIRECTORIES if len(each := _directories(nodes, name)) > 1},
         features=features,
         release=release,
         given={kind: tuple(sorted(names)) for kind, names in evidence.given.items() if names},
@@ -63,7 +66,7 @@ def _of_controllers(nodes: Nodes, features: Mapping[str, int], release: Release 
     controllers = {UNCLEAN: nodes.topics_inherit(UNCLEAN, nodes.deciding.values())}
     if not nodes.deciding and UNCLEAN in nodes.of_all:
         controllers[UNCLEAN] = nodes.topics_inherit(UNCLEAN, [Node()])
-    eligible = features.get(ELR_FEATURE)
+    eligible = features.get(ELR_FEATURE, 0 if METADATA_FEATURE in features else None)
     may_be = eligible > 0 if eligible is not None else release is None or release.version >= _ELIGIBLE_SINCE
     if may_be and IN_SYNC not in nodes.of_all:
         controllers[IN_SYNC] = nodes.topics_inherit(IN_SYNC, nodes.deciding.values())
@@ -87,17 +90,23 @@ def _by_brokers(of_topics: Mapping[str, Chosen]) -> dict[str, Chosen]:
 def _of_each(nodes: Nodes) -> dict[str, str]:
     """The settings that every broker has its own of: directories of the worst, roles together, any ZooKeeper."""
     settings: dict[str, str] = {}
-    for name in ("log.dirs", "log.dir"):
-        if directories := worst_first(name, (value for _, value in _values(nodes, nodes.brokers, name))):
+    for name in _DIRECTORIES:
+        if directories := _directories(nodes, name):
             several = max(directories, key=lambda each: each.count(","))
             both = directories[0].split(",") + (several.split(",") if "," in several else [])
             settings[name] = ",".join(dict.fromkeys(both))
     roles = {role for _, value in _values(nodes, nodes.brokers, "process.roles") for role in value.split(",")}
+    roles |= {"broker"} if nodes.controllers else set()
     if roles:
         settings["process.roles"] = ",".join(sorted(roles))
-    if servers := {value for _, value in _values(nodes, nodes.brokers, "zookeeper.connect")}:
-        settings["zookeeper.connect"] = min(servers)
+    for name in _SERVERS:
+        if servers := {value for _, value in _values(nodes, nodes.brokers, name)}:
+            settings[name] = min(servers)
     return settings
+
+
+def _directories(nodes: Nodes, name: str) -> list[str]:
+    return worst_first(name, (value for _, value in _values(nodes, nodes.brokers, name)))
 
 
 def _values(nodes: Nodes, some: Mapping[str, Node], name: str) -> Iterator[tuple[str, str]]:

@@ -132,4 +132,5 @@ def _now(partitions: Collection[Partition]) -> Now:
         leaderless=sum(not partition.leader for partition in partitions),
         behind=sum(len(isr) < len(replicas) for isr, replicas in in_sync),
         in_sync=min((len(isr) for isr, _ in in_sync), default=None),
+        eligible=tuple(sorted({broker for each in partitions if not each.leader for broker in each.eligible})),
     )

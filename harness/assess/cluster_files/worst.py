@@ -39,6 +39,10 @@ def _in_tmp_first(value: str) -> tuple[object, ...]:
     return (not any(directory.startswith("/tmp") for directory in directories), -len(directories))  # noqa: S108 - a value of Kafka's
 
 
+def _set_first(value: str) -> tuple[object, ...]:
+    return (not value,)
+
+
 _WORST: Final[Mapping[str, Key]] = {
     "min.insync.replicas": _least,
     "unclean.leader.election.enable": _true_first,
@@ -60,9 +64,23 @@ _WORST: Final[Mapping[str, Key]] = {
     "transaction.state.log.min.isr": _least,
     "transaction.partition.verification.enable": _false_first,
     "offsets.retention.minutes": _least,
+    "retention.bytes": _shortest_time,
+    "flush.ms": _most,
+    "share.coordinator.state.topic.replication.factor": _least,
+    "share.coordinator.state.topic.min.isr": _least,
+    "offsets.commit.required.acks": _shortest_time,
+    "controlled.shutdown.enable": _false_first,
+    "producer.id.expiration.ms": _least,
+    "remote.log.storage.system.enable": _true_first,
+    "replica.selector.class": _set_first,
     "log.dirs": _in_tmp_first,
     "log.dir": _in_tmp_first,
+    "metadata.log.dir": _in_tmp_first,
 }
+
+
+def _as_text(value: str) -> tuple[object, ...]:
+    return (value,)
 
 
 def has_worst(name: str) -> bool:
@@ -71,11 +89,6 @@ def has_worst(name: str) -> bool:
 
 
 def worst_first(name: str, values: Iterable[str]) -> list[str]:
-    """The values, each once, the worst first; those of a setting without an order as texts."""
-    order = _WORST.get(name)
-    return sorted(set(values), key=lambda value: (*(order(value) if order and value else ()), value))
-
-
-def best(name: str, values: Iterable[str]) -> str:
-    """The least harmful of some values."""
-    return worst_first(name, values)[-1]
+    """The values, each once, the worst first; those of a setting without an order as texts. None at all is the best."""
+    order = _WORST.get(name, _as_text)
+    return sorted(set(values), key=lambda value: (not value, *(order(value) if value else ()), value))

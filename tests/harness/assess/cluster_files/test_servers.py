@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS
-from harness.assess.values import understood
+from harness.assess.values import READ, understood
 from tests.harness.assess.cluster_files.reading import IN_SYNC, UNCLEAN, decided, read, unclear, with_listing
 
 LOG = """\
@@ -109,6 +109,11 @@ def test_names_of_vendors_and_of_others_are_said_as_unknown_and_decide_nothing(t
     cluster = with_listing(tmp_path, "server.properties", text)
     assert not unclear(cluster)
     assert {"our.own", "confluent.balancer.topic.min.insync.replicas"} <= set(cluster.given["broker"])
+
+
+def test_it_is_written_how_kafka_reads_each_setting_that_decides() -> None:
+    deciding = {*OF_BROKERS, *OF_TOPICS, *(name for each in OF_TOPICS.values() for name in each.brokers)}
+    assert deciding <= READ
 
 
 def test_every_default_is_a_value_that_kafka_takes() -> None:
