@@ -96,7 +96,7 @@ def _strimzi(resource: Table, name: str, file: str, evidence: Evidence) -> None:
 
 def _pool(resource: Table, name: str, file: str, evidence: Evidence) -> None:
     spec = _table(resource, "spec")
-    roles = [str(role) for role in spec.get("roles", [])]
+    roles = [str(role) for role in spec.get("roles") or []]
     node = evidence.node(EVERY_NODE)
     place = f"{file}, KafkaNodePool {name}"
     # The operator gives brokers and controllers the same settings.
@@ -166,13 +166,13 @@ def _workload(resource: Table, place: str, evidence: Evidence) -> bool:
     spec = _table(_table(spec, "template"), "spec") or spec
     brokers = [
         container
-        for container in spec.get("containers", [])
+        for container in spec.get("containers") or []
         if isinstance(container, dict) and is_broker(_of_kubernetes(container, place))
     ]
     for container in brokers:
         if container.get("envFrom"):
             _elsewhere("envFrom", place, evidence)
-        command = " ".join(map(str, [*container.get("command", []), *container.get("args", [])]))
+        command = " ".join(map(_words, (container.get("command"), container.get("args"))))
         variables = _of_kubernetes(container, place)
         read_container(Container(place, str(container.get("image", "")), variables, command), evidence)
     return bool(brokers)
@@ -199,7 +199,7 @@ def _compose(services: Table, file: str, evidence: Evidence) -> bool:
         if any(".properties" in str(volume) for volume in service.get("volumes") or []):
             _elsewhere("a mounted file of properties", place, evidence)
         read_container(
-            Container(place, str(service.get("image", "")), variables, str(service.get("command", ""))), evidence
+            Container(place, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
         )
         taken = True
     return taken
@@ -243,6 +243,11 @@ def _table(resource: Table, name: str) -> Table:
     """A table inside a resource; an empty one where there is none."""
     inner = resource.get(name)
     return inner if isinstance(inner, dict) else {}
+
+
+def _words(command: object) -> str:
+    """A command, which is a text or a list of words."""
+    return " ".join(map(str, command)) if isinstance(command, list) else str(command or "")
 
 
 def _number(value: object) -> int:

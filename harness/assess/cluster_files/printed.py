@@ -156,6 +156,7 @@ def _taking(subject: re.Match[str], evidence: Evidence) -> Callable[[_Line], Non
     """What takes the lines below a heading; None where they are of users, clients, loggers and the like."""
     how, kind, name = subject["how"], subject["kind"], subject["name"]
     if kind == "topic" and name is not None:
+        evidence.topic(name).owned_whole |= how != "All"
         return lambda line: _of_topic(line, name, how, evidence)
     if kind == "broker":
         return lambda line: _of_broker(line, name, how, evidence)
@@ -169,7 +170,7 @@ def _of_topic(line: _Line, topic: str, how: str | None, evidence: Evidence) -> N
         return
     synonyms = list(_synonyms(entry))
     own = synonyms[0][0] == "DYNAMIC_TOPIC_CONFIG" if synonyms else how != "All"
-    said.owned_whole |= how != "All" or bool(synonyms)
+    said.owned_whole |= bool(synonyms)
     into = said.own if own else said.effective
     evidence.put(into, Written(entry["name"], entry["value"], line.where))
     _agreed(entry, line, into)

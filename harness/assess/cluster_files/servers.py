@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from harness.assess.cluster_files.evidence import Evidence, Layer, Written
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS
 from harness.assess.properties_files import Entry, entries_in
-from harness.assess.setting_names import names_of_kafka
+from harness.assess.setting_names import names_of_kafka, strange_to_kafka
 
 #: Names that only brokers have, so that a file of them is theirs.
 _OF_SERVERS: Final = frozenset({*OF_BROKERS, "node.id", "broker.id", "listeners", "controller.quorum.voters"}) | {
@@ -18,15 +18,22 @@ _OF_SERVERS: Final = frozenset({*OF_BROKERS, "node.id", "broker.id", "listeners"
 _NAME: Final = re.compile(r"[A-Za-z][\w./-]*")
 _SEPARATED: Final = re.compile(r"\s*[A-Za-z](?:[\w./-]|\\.)*\s*[=:]")
 _OF_LOG: Final = re.compile(r"KafkaConfig values:\s*$")
-_VALUE_OF_LOG: Final = re.compile(r"\s+(?P<name>[a-z][\w.-]*) =(?: (?P<value>.*))?")
+#: Each line may begin with the name of the container that compose puts there.
+_VALUE_OF_LOG: Final = re.compile(r"(?:\S+ +\|)?\s+(?P<name>[a-z][\w.-]*) =(?: (?P<value>.*))?")
 _NUMBERS: Final = ("node.id", "broker.id")
+#: One of the last names in the order of the alphabet that every release has.
+_LAST: Final = "unclean.leader.election.enable"
 
 
 class Server(NamedTuple):
-    """The settings of one node, each once. ``source`` is where all of them are from."""
+    """The settings of one node, each once. ``source`` is where all of them are from.
+
+    ``whole``: what they do not name has its default.
+    """
 
     source: str
     entries: tuple[Written, ...]
+    whole: bool = True
 
 
 def is_properties(text: str) -> bool:
@@ -45,6 +52,9 @@ def of_properties(text: str, file: str) -> Server:
     entries = {entry.name: entry for entry in entries_in(text)}
     if not _OF_SERVERS & entries.keys():
         raise ValueError("it has no setting of a broker")
+    strange = [name for name in entries if strange_to_kafka(name, "broker")]
+    if 2 * len(strange) > len(entries):
+        raise ValueError(f"of its {len(entries)} names no broker has {len(strange)}, {strange[0]} among them")
     return Server(file, tuple(Written(name, each.value, f"{file}, line {each.line}") for name, each in entries.items()))
 
 
@@ -54,7 +64,11 @@ def logs_values(text: str) -> bool:
 
 
 def of_log(text: str, file: str) -> list[Server]:
-    """The settings that brokers wrote into a log; of one broker those of its last start."""
+    """The settings that brokers wrote into a log; of one broker those of its last start.
+
+    Raises:
+        ValueError: the settings are cut off.
+    """
     servers: dict[str, dict[str, Written]] = {}
     block: dict[str, Written] | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -67,7 +81,10 @@ def of_log(text: str, file: str) -> list[Server]:
         elif line.strip():
             block = None
     last = {number_of(entries.values()) or source: source for source, entries in servers.items()}
-    return [Server(source, tuple(servers[source].values())) for source in last.values()]
+    if cut := [source for source in last.values() if not servers[source]]:
+        raise ValueError(f"no settings are below {cut[0]}")
+    # A broker writes all that it has, its defaults included.
+    return [Server(source, tuple(servers[source].values()), whole=_LAST in servers[source]) for source in last.values()]
 
 
 def number_of(entries: Iterable[Written]) -> str:
@@ -84,7 +101,7 @@ def read_server(server: Server, evidence: Evidence) -> None:
         PlanError: they contradict those of another file for the same node.
     """
     node = evidence.node(number_of(server.entries) or server.source)
-    node.whole = True
+    node.whole |= server.whole
     for written in server.entries:
         evidence.put(node.layers[Layer.FILE], written)
 

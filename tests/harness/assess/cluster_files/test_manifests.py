@@ -167,8 +167,13 @@ def test_a_variable_whose_value_is_in_another_object_is_said(tmp_path: Path) -> 
     assert unclear(with_listing(tmp_path, "kafka.yaml", text)) == {""}
 
 
-def test_values_that_a_command_overrides_count(tmp_path: Path) -> None:
-    command = "\n    command: sh -c 'exec kafka-server-start.sh server.properties --override min.insync.replicas=3'"
+@pytest.mark.parametrize(
+    "words",
+    ["sh -c 'exec kafka-server-start.sh s.properties --override min.insync.replicas=3'",
+     "[kafka-server-start.sh, s.properties, --override, min.insync.replicas=3]"],
+)  # fmt: skip
+def test_values_that_a_command_overrides_count(words: str, tmp_path: Path) -> None:
+    command = f"\n    command: {words}"
     text = COMPOSE.replace("cp-kafka:7.9.0", f"cp-kafka:7.9.0{command}")
     assert decided(with_listing(tmp_path, "compose.yaml", text), IN_SYNC) == {IN_SYNC: "3"}
 

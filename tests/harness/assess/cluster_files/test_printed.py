@@ -46,7 +46,7 @@ def test_listings_of_every_release_say_the_same(text: str, tmp_path: Path) -> No
     (topic,) = read(tmp_path, {"topics.txt": text}).topics
     assert topic.settings == {IN_SYNC: "2", "cleanup.policy": "compact,delete"}
     assert (topic.partitions, topic.replicas, topic.not_understood) == (2, 3, ())
-    assert topic.now == Now(leaderless=1, behind=1, in_sync=0)
+    assert topic.now == Now(leaderless=1, behind=1, in_sync=0, eligible=(2, 3) if "Elr: 3,2" in text else ())
 
 
 def test_settings_behind_a_value_with_spaces_are_read(tmp_path: Path) -> None:

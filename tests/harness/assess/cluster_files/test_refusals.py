@@ -81,6 +81,8 @@ TEMPLATE = "apiVersion: v1\nkind: ConfigMap\ndata:\n  server.properties: {{ .Val
             "not every line is an entry",
         ),
         ("part.txt", "brokers have\nmin.insync.replicas=2\n", "not every line is an entry"),
+        ("mail.eml", "To: all\nSubject: brokers\nmin.insync.replicas=2\n", "no broker has 2, To among them"),
+        ("cut.log", "INFO KafkaConfig values: \nINFO next\n", "no settings are below"),
         ("producer.properties", "acks=1\nlinger.ms=5\n", "no setting of a broker"),
         ("newer.json", '{"source":"x","topics":[],"soon":1}', "does not know"),
     ],

@@ -44,6 +44,20 @@ def test_every_form_of_a_servers_file_says_the_same(text: str, tmp_path: Path) -
     assert not unclear(cluster)
 
 
+def test_a_log_with_names_of_containers_is_read(tmp_path: Path) -> None:
+    text = "".join(f"broker-1  | {line}\n" for line in LOG.splitlines())
+    assert decided(with_listing(tmp_path, "compose.log", text), IN_SYNC, UNCLEAN) == {IN_SYNC: "2", UNCLEAN: "true"}
+
+
+def test_a_file_without_a_number_stands_in_for_every_broker_that_has_none(tmp_path: Path) -> None:
+    files = {
+        "all.properties": "broker.id=-1\nmin.insync.replicas=2\n",
+        "one.properties": "broker.id=1\n" + f"{IN_SYNC}=3\n",
+    }
+    cluster = read(tmp_path, {"topics.txt": _listed("orders"), **files})
+    assert (cluster.brokers, cluster.differing[IN_SYNC], decided(cluster, IN_SYNC)) == (3, ("2", "3"), {IN_SYNC: "2"})
+
+
 def test_of_a_log_the_last_start_counts(tmp_path: Path) -> None:
     text = LOG.replace("min.insync.replicas = 2", "min.insync.replicas = 1") + LOG
     assert decided(with_listing(tmp_path, "server.log", text), IN_SYNC) == {IN_SYNC: "2"}
