@@ -103,7 +103,7 @@ def _assessed(
         settings=_shown_settings(group, producer),
         producer=f"{producer.name} ({producer.library} {producer.version}".rstrip()
         + (")" if member is None else f"), members as {member.name}"),
-        unclear=tuple(Unclear(sentence=each.words, name=each.name) for each in not_understood),
+        unclear=tuple(Unclear(sentence=each.words, name=each.name, at_best=each.at_best) for each in not_understood),
     )
     around = _surroundings(group, producer, cluster)
     settings |= {_MIN_ISR: min(around.demanded, group.replicas, COPIES_MAX)}

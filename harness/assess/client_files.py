@@ -10,16 +10,15 @@ from typing import Final, get_args
 
 from harness.assess.client_settings import ALIASES
 from harness.assess.configuration import OF_CLIENTS, Client
+from harness.assess.properties_files import properties_in, read_text
 from harness.assess.setting_names import KIND_OF, is_known, only_of_librdkafka, stranger, with_dots
 from harness.errors import PlanError
 from harness.known_defects import Library
-from workloads import reason_of, shown, unknown_name
+from workloads import shown, unknown_name
 
-#: A configuration of a client has a few kilobytes.
-_BYTES_MAX: Final = 1_000_000
-_PAIR: Final = re.compile(r"\s*((?:\\.|[^\\=:\s])+)\s*(?:[=:]|\s)\s*(.*)", re.DOTALL)
+__all__ = ["assumed_client", "clients_named", "properties_in", "read_text"]
+
 _COMMAND_LINE: Final = "of the command line"
-_ESCAPED: Final = re.compile(r"\\(.)")
 _NUMBERS: Final = frozenset(
     {"retries", "max.in.flight.requests.per.connection", "request.timeout.ms", "delivery.timeout.ms", "linger.ms"}
 )
@@ -29,33 +28,6 @@ _CHOICES: Final[Mapping[str, frozenset[str]]] = {
     "enable.auto.commit": frozenset({"true", "false"}),
     "isolation.level": frozenset({"read_committed", "read_uncommitted"}),
 }
-
-
-def properties_in(text: str) -> dict[str, str]:
-    """The properties in a text, as Java reads them; librdkafka's files are of the same form."""
-    values: dict[str, str] = {}
-    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t]*", r"\1", text)
-    for line in joined.splitlines():
-        if (bare := line.strip()) and not bare.startswith(("#", "!")) and (pair := _PAIR.fullmatch(f"{bare} ")):
-            name, value = (_ESCAPED.sub(r"\1", part).strip() for part in pair.groups())
-            values[name] = value
-    return values
-
-
-def read_text(path: Path, what: str) -> str:
-    """The text of a file that is named on the command line.
-
-    Raises:
-        PlanError: it cannot be read, is not text, or is far too large.
-    """
-    try:
-        if not path.is_file():
-            raise PlanError(f"{path} is not a file; name {what}")
-        if path.stat().st_size > _BYTES_MAX * 200:
-            raise PlanError(f"{path} has more than 200 MB; name {what}")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path} cannot be read ({reason_of(error)}); name {what}") from error
 
 
 def clients_named(words: Sequence[str], option: str, library: str = "") -> list[Client]:

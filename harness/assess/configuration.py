@@ -97,13 +97,15 @@ class NotUnderstood(msgspec.Struct, frozen=True):
 
     ``where`` is a file with its line, or another word of where it stands ("server-1.properties, line 3"); ``text`` is
     what is written there, ``why`` says what is wrong with it. ``name`` is the setting that it may decide, under Kafka's
-    name; empty: any setting.
+    name; empty: any setting. ``at_best``: the best of the possible values was taken, so that what speaks against a
+    requirement does so in any case.
     """
 
     where: str
     text: str
     why: str
     name: str = ""
+    at_best: bool = False
 
     @property
     def words(self) -> str:
@@ -158,15 +160,17 @@ class Release(NamedTuple):
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The topics, and what is the same for all of them.
 
-    ``differing`` names settings that brokers do not share, with the values; ``source`` says where all was read,
-    ``unread`` what could not be. ``given`` are the names of the settings that files have, without values, by whether
-    they are of brokers ("broker") or of topics ("topic").
+    ``settings`` are those of brokers, where they differ the worst; ``differing`` names settings that they do not share,
+    with the values, the worst first. ``brokers`` counts no node that is a controller only; ``controllers`` are the
+    settings of such. ``source`` says where all was read, ``unread`` what could not be. ``given`` are the names of the
+    settings that files have, without values, by whether they are of brokers ("broker") or of topics ("topic").
     """
 
     source: str
     topics: tuple[Topic, ...]
     brokers: int | None = None
     settings: Mapping[str, str] = {}
+    controllers: Mapping[str, str] = {}
     differing: Mapping[str, tuple[str, ...]] = {}
     features: Mapping[str, int] = {}
     release: Release | None = None
@@ -183,9 +187,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         if name in topic.settings:
             return topic.settings[name]
         for broker_name, factor in OF_TOPICS[name].brokers.items():
-            value = self.settings.get(broker_name, "")
-            if value and value != "null":
-                return value if factor == 1 or not value.lstrip("-").isdigit() else str(int(value) * factor)
+            if value := self.settings.get(broker_name):
+                return value if factor == 1 else str(int(value) * factor)
         return self._default(name, OF_TOPICS[name].default)
 
     def _default(self, name: str, newest: str) -> str:

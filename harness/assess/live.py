@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
+import msgspec
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from checkers import counted
-from harness.assess.cluster_files import racks_of, shared
-from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Now, Release, Topic
+from harness.assess.cluster_files.evidence import Evidence, Layer, Partition, Said, Slot, TopicSaid, Written
+from harness.assess.cluster_files.settling import settled
+from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
 from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError, NotReachableError
 from harness.plan import Existing
 from harness.progress import Progress
-from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, UnansweredError
+from harness.worlds.kafka.administration import (
+    FAR_ASK_LIMIT_S,
+    Administration,
+    ConfiguredValue,
+    UnansweredError,
+)
 from harness.worlds.kafka.releases import Version
+from nemesis.cluster import PartitionView
 from workloads import reason_of
 
 #: Topics whose settings are asked for at a time.
@@ -70,77 +78,109 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
     topics = administration.topics()
     progress.say(f"{counted(len(topics), 'topic')} found")
     unread: list[str] = []
-    settings: dict[str, dict[str, str]] = {}
+    evidence = Evidence()
+    for name, partitions in topics.items():
+        _put_topic(evidence.topic(name), name, partitions, evidence)
     for names in _chunks(sorted(topics)):
-        settings |= _settings(administration, names, unread)
-    brokers, releases = _brokers(administration, racks, unread)
-    in_racks = {broker: rack for broker, rack in racks.items() if rack}
-    same, differing = shared({str(broker): own for broker, own in brokers.items() if own})
+        _put_settings(administration, names, evidence, unread)
+    brokers, releases = _put_brokers(administration, racks, evidence, unread)
+    evidence.features = {name: Said(str(level), "the cluster") for name, level in administration.features().items()}
+    release = Release(min(releases), patch_seen=False) if releases else None
+    cluster = settled(evidence, ", ".join(bootstrap), release)
+    differing = dict(cluster.differing)
     if len(releases) > 1:
-        differing |= {"release": tuple(f"{major}.{minor}" for major, minor, *_ in sorted(releases))}
-    return Cluster(
-        source=", ".join(bootstrap),
-        topics=tuple(
-            Topic(
-                name=name,
-                partitions=len(partitions),
-                replicas=min((len(partition.replicas) for partition in partitions), default=1),
-                racks=racks_of({partition.replicas for partition in partitions}, in_racks),
-                settings=settings.get(name, {}),
-                now=Now(
-                    leaderless=sum(partition.leader is None for partition in partitions),
-                    behind=sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
-                    in_sync=min((len(partition.isr) for partition in partitions), default=None),
-                    absent=tuple(sorted({broker for each in partitions for broker in each.replicas} - brokers.keys())),
-                ),
-            )
-            for name, partitions in sorted(topics.items())
-        ),
+        differing["release"] = tuple(f"{major}.{minor}" for major, minor, *_ in sorted(releases))
+    return msgspec.structs.replace(
+        cluster,
+        topics=tuple(_with_absent(topic, topics[topic.name], brokers) for topic in cluster.topics),
         brokers=len(brokers),
-        settings=same,
         differing=differing,
-        features=administration.features(),
-        release=Release(min(releases), patch_seen=False) if releases else None,
+        given={},
         unread=tuple(dict.fromkeys(unread)),
     )
 
 
-def _settings(administration: Administration, names: Sequence[str], unread: list[str]) -> dict[str, dict[str, str]]:
-    read = administration.configurations("topic", names, tuple(OF_TOPICS))
+def _put_topic(said: TopicSaid, name: str, partitions: Sequence[PartitionView], evidence: Evidence) -> None:
+    said.declared = (len(partitions), 1)
+    for number, each in enumerate(partitions):
+        if each.replicas:
+            leader = "" if each.leader is None else str(each.leader)
+            evidence.put_partition(name, number, Partition("the cluster", each.replicas, leader, each.isr))
+
+
+def _with_absent(topic: Topic, partitions: Sequence[PartitionView], running: Collection[int]) -> Topic:
+    absent = {broker for each in partitions for broker in each.replicas} - {*running}
+    return msgspec.structs.replace(topic, now=msgspec.structs.replace(topic.now, absent=tuple(sorted(absent))))
+
+
+def _put_settings(administration: Administration, names: Sequence[str], evidence: Evidence, unread: list[str]) -> None:
+    read = administration.configured("topic", names, tuple(OF_TOPICS))
     if any(not read.get(name) for name in names):
         unread.append("settings of some topics (DescribeConfigs on the topics)")
-    return read
+    for name, settings in read.items():
+        said = evidence.topic(name)
+        said.owned_whole = bool(settings)
+        for setting, configured in settings.items():
+            own = configured.source == "DYNAMIC_TOPIC_CONFIG"
+            evidence.put(said.own if own else said.effective, Written(setting, configured.value, name))
 
 
-def _brokers(
-    administration: Administration, running: Collection[int], unread: list[str]
-) -> tuple[dict[int, dict[str, str]], set[Version]]:
-    """The settings of the brokers that answer, by number, and their releases.
+def _put_brokers(
+    administration: Administration, running: Mapping[int, str], evidence: Evidence, unread: list[str]
+) -> tuple[set[int], set[Version]]:
+    """Take over the settings of the brokers that answer. These brokers, and their releases.
 
     A cluster counts a broker as running until the session of its process is over, which by default lasts nine seconds.
 
     Raises:
         UnansweredError: none answers.
     """
-    brokers: dict[int, dict[str, str]] = {}
+    brokers: set[int] = set()
     releases: set[Version] = set()
-    for broker in running:
+    for broker, rack in running.items():
+        node = evidence.node(str(broker))
+        if rack:
+            evidence.put(node.layers[Layer.FILE], Written("broker.rack", rack, f"broker {broker}"))
         try:
             release = administration.release(broker)
-            brokers[broker] = _of_broker(administration, broker, unread)
+            settings = _of_broker(administration, broker, unread)
         except UnansweredError:
             unread.append(f"settings of broker {broker}, which is not dead for the cluster, but does not answer")
             continue
+        _put_broker(settings, broker, evidence)
+        brokers.add(broker)
         releases.add(release)
     if running and not brokers:
         raise UnansweredError("no broker answers")
     return brokers, releases
 
 
-def _of_broker(administration: Administration, broker: int, unread: list[str]) -> dict[str, str]:
+def _put_broker(settings: Mapping[str, ConfiguredValue], broker: int, evidence: Evidence) -> None:
+    """Take over the settings of one broker by their sources.
+
+    A value of the whole cluster may be known to some brokers only: then it is theirs.
+    """
+    node = evidence.node(str(broker))
+    node.whole = bool(settings)
+    for name, (value, source) in settings.items():
+        written = Written(name, value, f"broker {broker}")
+        if source == "DEFAULT_CONFIG":
+            evidence.put_default(node, written)
+        elif source == "DYNAMIC_DEFAULT_BROKER_CONFIG" and _agrees(evidence.of_all.get(name), value):
+            evidence.put(evidence.of_all, written)
+        else:
+            layer = Layer.DYNAMIC if source.startswith("DYNAMIC") else Layer.RUNNING
+            evidence.put(node.layers[layer], written)
+
+
+def _agrees(slot: Slot | None, value: str) -> bool:
+    return slot is None or (isinstance(slot, Said) and slot.value == value)
+
+
+def _of_broker(administration: Administration, broker: int, unread: list[str]) -> dict[str, ConfiguredValue]:
     """The settings of one broker; empty where they cannot be read."""
     try:
-        read = administration.configurations("broker", [str(broker)], _OF_BROKERS)
+        read = administration.configured("broker", [str(broker)], _OF_BROKERS)
     except UnsupportedVersionError:
         read = {}
     own = read.get(str(broker), {})

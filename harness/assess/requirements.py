@@ -43,7 +43,8 @@ def judged(text: str, assessment: Assessment) -> Requirement:
     """The requirement ``text``, held against an assessment.
 
     What was not understood, and could decide it, comes before every other reason: a reason that was reckoned with a
-    default in its place proves nothing.
+    default in its place proves nothing. One that was reckoned with the best of the possible values proves as much as
+    any other.
     """
     form, families = _required(text)
     against: dict[str, list[str]] = {}
@@ -54,7 +55,7 @@ def judged(text: str, assessment: Assessment) -> Requirement:
             _note(open_still if reason.startswith(_NOT_KNOWN) else against, reason, group)
         for each in group.unclear:
             if each.name not in DECIDES_LESS or form in DECIDES_LESS[each.name]:
-                unclear = True
+                unclear = unclear or not each.at_best
                 _note(open_still, f"{_NOT_KNOWN}{each.sentence}", group)
     not_known = [f"{names_of(topics)}: {reason}" for reason, topics in open_still.items()]
     not_known += [f"{_NOT_KNOWN}{what} could not be read" for what in assessment.unread]
@@ -139,7 +140,11 @@ _SIMPLE: Final[Mapping[str, Form]] = {
 DECIDES_LESS: Final[Mapping[str, tuple[Form, ...]]] = {
     name: tuple(_SIMPLE[form] for form in ("no weakness", "no risk", "no known defect"))
     for name in (
-        "auto.offset.reset", "compression.type", "enable.auto.commit", "enable.partition.eof", "group.id",
-        "group.protocol", "isolation.level",
+        "auto.create.topics.enable", "auto.offset.reset", "broker.rack", "compression.type",
+        "default.replication.factor", "enable.auto.commit", "enable.partition.eof", "group.id", "group.protocol",
+        "isolation.level", "log.dir", "log.dirs", "log.retention.hours", "log.retention.minutes", "log.retention.ms",
+        "offsets.retention.minutes", "offsets.topic.replication.factor", "replica.selector.class", "retention.ms",
+        "transaction.partition.verification.enable", "transaction.state.log.min.isr",
+        "transaction.state.log.replication.factor",
     )
 }  # fmt: skip

@@ -2,8 +2,8 @@
 
 A release brings rules, and several wait for something else: a controller of KRaft (KAFKA-12670), the protocol between
 brokers and the format of messages, which an operator raises after an upgrade (KIP-101, KIP-279, KIP-320), and levels of
-features, which no upgrade raises (KIP-584, KAFKA-18979). What of it nothing says is taken as what keeps least, but for
-the protocol, which is the release's own where nobody sets it; :func:`assumptions` says so.
+features, which no upgrade raises (KIP-584, KAFKA-18979). Where no file tells one of these, it is taken as it keeps
+least; a protocol that is not set is the release's own. :func:`assumptions` says so.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def assess(
     writing = assessing.clients_named(producers, "--producer", library) or [assessing.assumed_client(library)]
     reading = assessing.clients_named(consumers, "--consumer", library)
     progress = Progress() if terminal.as_json else terminal.progress()
-    cluster = _with_release(_read(files, bootstrap, access, progress), release)
+    cluster = _with_release(_read(files, bootstrap, access, release, progress), release)
     with assessing.Performer(workers or cores()) as performer:
         question = assessing.Question(cluster, writing, reading, families)
         assessment = assessing.assess(question, performer, progress)
@@ -98,7 +98,9 @@ def assess(
     return EXIT_BROKEN if assessment.new else assessing.exit_code_of(met)
 
 
-def _read(files: Sequence[Path], bootstrap: str, access: Path | None, progress: Progress) -> assessing.Cluster:
+def _read(
+    files: Sequence[Path], bootstrap: str, access: Path | None, release: str, progress: Progress
+) -> assessing.Cluster:
     if files and (bootstrap or access):
         raise PlanError("name a cluster or files, not both")
     if bootstrap or access:
@@ -108,7 +110,7 @@ def _read(files: Sequence[Path], bootstrap: str, access: Path | None, progress: 
     reading = assessing.ClusterFiles()
     for file in files:
         reading.add(file)
-    return reading.cluster()
+    return reading.cluster(assessing.Release(parse_version(release)) if release else None)
 
 
 def _existing(bootstrap: str, access: Path | None) -> Existing:

@@ -18,7 +18,7 @@ from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, Set
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
-#: Those that follow from the release of the brokers, where the plan names no era.
+#: Rules that follow from the release of the brokers, where the plan names no era.
 RELEASE_RULES: Final = ("unclean.elections",)
 
 

@@ -118,10 +118,12 @@ class Unclear(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         sentence: where it stands, what is written, and why it was not understood.
         name: the setting that it may decide, under Kafka's name; empty: any setting.
+        at_best: the best of the possible values was taken: what speaks against a requirement does so in any case.
     """
 
     sentence: str
     name: str = ""
+    at_best: bool = False
 
 
 class Assessed(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -51,6 +51,13 @@ class TopicImage(msgspec.Struct, frozen=True):
 
     topic_id: UUID
     partitions: Mapping[str, PartitionView]
+
+
+class ConfiguredValue(NamedTuple):
+    """The effective value of a setting, and Kafka's name of its source, such as DYNAMIC_BROKER_CONFIG."""
+
+    value: str
+    source: str
 
 
 class UnansweredError(HostError):
@@ -268,11 +275,22 @@ class Administration:
 
         Without those that it does not have, and without all where our user may not read them.
         """
+        configured = self.configured(kind, names, settings)
+        return {name: {key: value for key, (value, _) in values.items()} for name, values in configured.items()}
+
+    def configured(
+        self, kind: Literal["broker", "topic"], names: Sequence[str], settings: Sequence[str]
+    ) -> dict[str, dict[str, ConfiguredValue]]:
+        """The same, each value with its source."""
         asked = dict.fromkeys(settings)
         resources = [ConfigResource(ConfigResourceType[kind.upper()], name, configs=asked) for name in names]
         described = self._ask(lambda admin: admin.describe_configs(resources, config_filter="all"))
         return {
-            name: {key: spelled(entry["value"]) for key, entry in entries.items() if entry["value"] is not None}
+            name: {
+                key: ConfiguredValue(spelled(entry["value"]), str(entry["config_source"]))
+                for key, entry in entries.items()
+                if entry["value"] is not None
+            }
             for name, entries in described.get(kind, {}).items()
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -13,9 +13,11 @@ from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.cli.app import exit_code_of
 from harness.hosts.ports import Ports
 from harness.progress import Progress
-from harness.worlds.kafka.administration import UnansweredError
+from harness.worlds.kafka.administration import ConfiguredValue, UnansweredError
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
+
+UNCLEAN = "unclean.leader.election.enable"
 
 
 class Answers:
@@ -40,13 +42,19 @@ class Answers:
     def release(self, broker: int) -> Version:
         return Version(4, self.releases[broker - 1], 0)
 
-    def configurations(self, kind: str, names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
+    def configured(self, kind: str, names: Sequence[str], _: Sequence[str]) -> dict[str, dict[str, ConfiguredValue]]:
         if kind in self.hidden:
             return {}
         if kind == "broker":
-            return {names[0]: {"log.retention.hours": names[0], "broker.session.timeout.ms": "9000"}}
+            return {names[0]: self.of_broker(names[0])}
         self.asked.append(len(names))
-        return {name: {"min.insync.replicas": "2"} for name in names}
+        return {name: {"min.insync.replicas": ConfiguredValue("2", "DYNAMIC_TOPIC_CONFIG")} for name in names}
+
+    def of_broker(self, number: str) -> dict[str, ConfiguredValue]:
+        return {
+            "log.retention.hours": ConfiguredValue(number, "STATIC_BROKER_CONFIG"),
+            "broker.session.timeout.ms": ConfiguredValue("9000", "STATIC_BROKER_CONFIG"),
+        }
 
 
 def test_topics_brokers_and_features_are_read() -> None:
@@ -56,10 +64,65 @@ def test_topics_brokers_and_features_are_read() -> None:
     assert topic.settings == {"min.insync.replicas": "2"}
     assert topic.now == Now(leaderless=1, behind=1, in_sync=0)
     assert cluster.settings["broker.session.timeout.ms"] == "9000"
-    assert cluster.differing == {"log.retention.hours": ("1", "2")}
+    assert cluster.differing == {"retention.ms": ("3600000", "7200000")}
+    assert cluster.settings["log.retention.ms"] == "3600000"
     assert cluster.release is not None
     assert cluster.release.words == "4.3"
     assert not cluster.unread
+
+
+class Sourced(Answers):
+    """The same, whose brokers have these settings, and whose topics have the same of unclean elections as brokers."""
+
+    def __init__(self, settings: Mapping[str, tuple[str, str]], of_topics: str = "STATIC_BROKER") -> None:
+        super().__init__()
+        self.settings, self.of_topics = settings, of_topics
+
+    def configured(
+        self, kind: str, names: Sequence[str], settings: Sequence[str]
+    ) -> dict[str, dict[str, ConfiguredValue]]:
+        if kind == "topic" and UNCLEAN in self.settings:
+            shown = ConfiguredValue(self.settings[UNCLEAN][0], f"{self.of_topics}_CONFIG")
+            return {name: {UNCLEAN: shown} for name in names}
+        return super().configured(kind, names, settings)
+
+    def of_broker(self, number: str) -> dict[str, ConfiguredValue]:
+        return {
+            name: ConfiguredValue(value.format(number), f"{source}_CONFIG")
+            for name, (value, source) in self.settings.items()
+        }
+
+
+def of_unclean_elections(answers: Answers) -> tuple[str, bool]:
+    """Whether unclean elections count as allowed, and whether that is known."""
+    cluster = _read(answers, ["b:1"], Progress())  # type: ignore[arg-type]
+    (topic,) = cluster.topics
+    return cluster.setting_of(topic, UNCLEAN), not topic.not_understood
+
+
+@pytest.mark.parametrize(
+    ("roles", "value", "source", "of_topics", "answer"),
+    [
+        ("broker", "true", "STATIC_BROKER", "STATIC_BROKER", ("false", False)),
+        ("broker", "false", "STATIC_BROKER", "STATIC_BROKER", ("false", False)),
+        ("broker", "false", "DEFAULT", "DEFAULT", ("false", True)),
+        ("broker", "true", "DYNAMIC_DEFAULT_BROKER", "DYNAMIC_DEFAULT_BROKER", ("true", True)),
+        ("broker", "true", "STATIC_BROKER", "DYNAMIC_TOPIC", ("true", True)),
+        ("broker,controller", "true", "STATIC_BROKER", "STATIC_BROKER", ("true", True)),
+        ("broker,controller", "true", "DYNAMIC_BROKER", "DYNAMIC_BROKER", ("true", True)),
+    ],
+)
+def test_what_controllers_apart_decide_is_not_read_from_brokers(
+    *, roles: str, value: str, source: str, of_topics: str, answer: tuple[str, bool]
+) -> None:
+    settings = {"process.roles": (roles, "STATIC_BROKER"), UNCLEAN: (value, source)}
+    assert of_unclean_elections(Sourced(settings, of_topics)) == answer
+
+
+def test_brokers_that_run_and_differ_are_judged_by_the_worst() -> None:
+    cluster = _read(Sourced({"min.insync.replicas": ("{}", "DYNAMIC_BROKER")}), ["b:1"], Progress())  # type: ignore[arg-type]
+    assert cluster.settings["min.insync.replicas"] == "1"
+    assert cluster.differing == {"min.insync.replicas": ("1", "2")}
 
 
 class OneAway(Answers):
@@ -90,7 +153,7 @@ def test_a_broker_that_died_just_now_does_not_run_and_the_others_are_read(monkey
     cluster = _read(OneSilent(), ["b:1"], Progress())  # type: ignore[arg-type]
     (topic,) = cluster.topics
     assert (topic.now.absent, cluster.brokers) == ((2,), 1)
-    assert cluster.settings["log.retention.hours"] == "1"
+    assert cluster.settings["log.retention.ms"] == "3600000"
     assert cluster.unread == ("settings of broker 2, which is not dead for the cluster, but does not answer",)
     monkeypatch.setattr(OneSilent, "silent", (1, 2))
     with pytest.raises(UnansweredError):

@@ -118,8 +118,8 @@ def test_an_unclean_election_is_held_where_the_controller_asks_the_setting(
 def test_a_keeper_that_is_not_known_is_said_and_one_that_is_known_is_not() -> None:
     assert "not known whether KRaft or ZooKeeper" in said(cluster("3.7.0"))
     assert "as in a migration" in said(cluster("3.7.0", {**KRAFT, **ZOOKEEPER}))
-    for known in (cluster("3.7.0", KRAFT), cluster("3.7.0", ZOOKEEPER), cluster("2.7.2"), cluster("4.1.0"), cluster()):
-        assert "ZooKeeper keeps" not in said(known)
+    for clear in (cluster("3.7.0", KRAFT), cluster("3.7.0", ZOOKEEPER), cluster("2.7.2"), cluster("4.1.0"), cluster()):
+        assert "ZooKeeper keeps" not in said(clear)
 
 
 @pytest.mark.parametrize("era", [era for era in PRESETS if era[0].isdigit()])
@@ -204,13 +204,13 @@ def test_the_format_of_a_topic_decides_for_that_topic() -> None:
 def test_a_protocol_that_no_file_has_is_said() -> None:
     assert "inter.broker.protocol.version" in said(cluster("2.3.1"))
     assert "inter.broker.protocol.version" in said(cluster("2.3.1", {"min.insync.replicas": "2"}))
-    for known in (
+    for clear in (
         cluster("2.3.1", ZOOKEEPER),
         cluster("2.3.1", spoken("2.0")),
         cluster("3.7.0", KRAFT),
         cluster("4.1.0"),
     ):
-        assert "inter.broker.protocol.version" not in said(known)
+        assert "inter.broker.protocol.version" not in said(clear)
 
 
 @pytest.mark.parametrize(
@@ -249,12 +249,12 @@ def test_committed_offsets_expire_when_loaded_where_the_protocol_is_before_2_1(
 def test_defects_that_a_protocol_mends_are_there_while_an_older_one_is_spoken(
     settings: Mapping[str, str], has: set[str], has_not: set[str]
 ) -> None:
-    """Of 2.3.1; what its code mended, as KAFKA-7128, does not return."""
+    """Brokers are of 2.3.1: a defect that its code mended, such as KAFKA-7128, does not return."""
     read = cluster("2.3.1", settings)
     (group,) = groups_of(read)
-    found = {each.defect.name for each in defects_of(read, [PRODUCER], needs_met(group, read, PRODUCER, []))}
-    assert has <= found
-    assert not has_not & found
+    defects = {each.defect.name for each in defects_of(read, [PRODUCER], needs_met(group, read, PRODUCER, []))}
+    assert has <= defects
+    assert not has_not & defects
 
 
 # --- features ------------------------------------------------------------------------------------------------------

@@ -432,7 +432,7 @@ def test_an_unclean_election_takes_whoever_is_there_and_says_so(lab: Any) -> Non
     assert cluster.state().recovering is False
 
 
-def test_where_the_controller_does_not_ask_for_unclean_elections_nobody_leads_until_a_replica_in_sync_is_back(
+def test_without_unclean_elections_no_replica_leads_until_one_in_sync_is_back(
     lab: Any,
 ) -> None:
     """KRaft before 3.9 (KAFKA-12670): the topic allows it in vain, when a broker goes and at every later look."""

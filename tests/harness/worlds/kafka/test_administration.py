@@ -129,7 +129,7 @@ def test_a_broker_that_is_gone_is_no_answer_and_another_is_asked():
 
 def test_a_broker_of_which_the_library_has_not_heard_is_asked_for_again():
     """It has started just now, or it is mistyped: then the limit ends it."""
-    entry = {"broker": {"1": {"num.io.threads": {"value": "3"}}}}
+    entry = {"broker": {"1": {"num.io.threads": {"value": "3", "config_source": "STATIC_BROKER_CONFIG"}}}}
     admin, _ = administration(describe_configs=[UnknownBrokerIdError(1), entry])
     assert admin.configurations("broker", ["1"], ["num.io.threads"]) == {"1": {"num.io.threads": "3"}}
 

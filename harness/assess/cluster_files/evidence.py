@@ -1,0 +1,250 @@
+"""What files say of a cluster, each value with its place, before it is decided which of them counts.
+
+Values of a node are kept by where they stand (:class:`Layer`), those of a topic by whether they are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+from harness.assess.configuration import OF_BROKERS, OF_TOPICS, NotUnderstood
+from harness.assess.setting_names import Kind, nearest, strange_to_kafka
+from harness.assess.values import understood
+from harness.errors import PlanError
+from workloads import shown
+
+_BY_BROKERS: Final = frozenset(name for inherited in OF_TOPICS.values() for name in inherited.brokers)
+#: The settings of brokers, and of topics, that decide something.
+DECIDING: Final[Mapping[Kind, frozenset[str]]] = {
+    "broker": frozenset({*OF_BROKERS, *_BY_BROKERS}),
+    "topic": frozenset(OF_TOPICS),
+}
+#: The defaults of brokers under their own names.
+_DEFAULTS: Final[Mapping[str, str]] = {
+    name: inherited.default
+    for inherited in OF_TOPICS.values()
+    for name, factor in inherited.brokers.items()
+    if factor == 1
+} | dict(OF_BROKERS)
+#: Names of a vendor's own broker, which end as Kafka's own do and mean something else.
+_OF_VENDORS: Final = ("confluent.",)
+#: The place of values that hold for every node.
+EVERY_NODE: Final = "every node"
+
+
+class Said(NamedTuple):
+    """A value as Kafka takes it, and where it stands."""
+
+    value: str
+    where: str
+
+
+class Written(NamedTuple):
+    """A setting as it is written, and where. ``why`` says why its text cannot be its value; empty: it may be."""
+
+    name: str
+    text: str
+    where: str
+    why: str = ""
+
+
+#: What stands for a setting: a value, or something that was not understood.
+Slot = Said | NotUnderstood
+
+
+class Slots(dict[str, Slot]):
+    """What stands for each setting in one place; ``of`` says whose settings they are."""
+
+    def __init__(self, kind: Kind, of: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.of = of
+
+
+class Layer(IntEnum):
+    """Where a node's value stands; of two the greater counts. That of the whole cluster counts between the first two.
+
+    ``RUNNING`` is what a broker that runs says of its file, which may have been changed since.
+    """
+
+    FILE = 0
+    RUNNING = 1
+    DYNAMIC = 2
+
+
+class Node:
+    """A broker, a controller, or both. ``whole``: what its file does not have has the default of its release."""
+
+    def __init__(self, name: str = "") -> None:
+        self.layers = {layer: Slots("broker", f"node {name}" if name.isdigit() else name) for layer in Layer}
+        self.whole = False
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles that it says it has; none where it says nothing."""
+        slots = (self.layers[layer].get("process.roles") for layer in reversed(Layer))
+        said = next(filter(None, slots), None)
+        return frozenset(said.value.split(",")) if isinstance(said, Said) else frozenset()
+
+
+class Partition(NamedTuple):
+    """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text.
+
+    ``eligible`` are the replicas that left the ISR and may lead all the same (KIP-966).
+    """
+
+    where: str
+    replicas: tuple[int, ...]
+    leader: str = "?"
+    isr: tuple[int, ...] | None = None
+    eligible: tuple[int, ...] = ()
+
+
+class TopicSaid:
+    """What files say of one topic. ``own`` are its own settings; ``effective`` and ``listed`` may be its brokers'.
+
+    ``owned_whole``: nothing else is its own. ``declared`` are its partitions and replicas without their brokers.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.partitions: dict[int, Partition] = {}
+        self.own, self.effective, self.listed = (Slots("topic", name) for _ in range(3))
+        self.owned_whole = False
+        self.declared: tuple[int | None, int | None] | None = None
+        self.not_understood: dict[NotUnderstood, None] = {}
+
+
+class Evidence:
+    """Everything that was said so far."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.topics: dict[str, TopicSaid] = {}
+        self.of_all = Slots("broker", "the cluster")
+        self.features: dict[str, Said] = {}
+        self.given: dict[Kind, set[str]] = {"broker": set(), "topic": set()}
+        self.not_understood: dict[NotUnderstood, None] = {}
+        self.brokers_declared = 0
+        self.clusters: dict[str, str] = {}
+
+    def node(self, name: str) -> Node:
+        """The node of this name: its number, or where its file is."""
+        return self.nodes.setdefault(name, Node(name))
+
+    def topic(self, name: str) -> TopicSaid:
+        """The topic of this name."""
+        return self.topics.setdefault(name, TopicSaid(name))
+
+    def put(self, into: Slots, written: Written) -> None:
+        """Keep what stands for a setting in one place.
+
+        Raises:
+            PlanError: another file says something else of the same.
+        """
+        self.given[into.kind].add(written.name)
+        deciding = written.name if written.name in DECIDING[into.kind] else meant(written.name, into.kind)
+        slot = _slot(written, deciding) if deciding else None
+        if slot is None:
+            return
+        before = into.setdefault(deciding, slot)
+        if isinstance(before, NotUnderstood) or isinstance(slot, NotUnderstood):
+            unclear = [each for each in (before, slot) if isinstance(each, NotUnderstood)]
+            into[deciding] = min(unclear, key=lambda each: each.words)
+        elif before.value != slot.value:
+            raise PlanError(
+                f"{into.of} has {deciding}={before.value} in {_file(before.where)}, and {deciding}={slot.value} in "
+                f"{_file(slot.where)}; leave out the one that is wrong"
+            )
+
+    def put_default(self, node: Node, written: Written) -> None:
+        """Keep what a broker that runs says is its default, unless it is the one that is known here."""
+        if _DEFAULTS.get(written.name) == written.text:
+            self.given["broker"].add(written.name)
+        else:
+            self.put(node.layers[Layer.RUNNING], written)
+
+    def put_feature(self, name: str, level: int, where: str) -> None:
+        """Keep the level of a feature.
+
+        Raises:
+            PlanError: another file says something else of the same.
+        """
+        before = self.features.setdefault(name, Said(str(level), where))
+        if before.value != str(level):
+            raise PlanError(
+                f"{name} is {before.value} in {_file(before.where)}, and {level} in {_file(where)}; leave out the one "
+                "that is wrong"
+            )
+
+    def put_partition(self, topic: str, number: int, partition: Partition) -> None:
+        """Keep a log partition.
+
+        Raises:
+            PlanError: another file says something else of the same.
+        """
+        if not partition.replicas:
+            raise ValueError(f"a log partition of {topic} has no replica")
+        partitions = self.topic(topic).partitions
+        before = partitions.get(number)
+        if before is None:
+            partitions[number] = partition
+            return
+        pair = (before, partition)
+        if set(before.replicas) != set(partition.replicas):
+            raise _contradiction(topic, number, "the replicas", pair, [_listed(each.replicas) for each in pair])
+        if before.isr is None:
+            partitions[number] = partition
+        elif partition.isr is not None and (set(before.isr), before.leader) != (set(partition.isr), partition.leader):
+            states = [f"{_listed(each.isr or ()) or 'nobody'} (leader {each.leader or 'none'})" for each in pair]
+            raise _contradiction(topic, number, "in sync", pair, states)
+
+
+@cache
+def meant(name: str, kind: Kind) -> str:
+    """The setting that decides something and that a name may mean that no broker or topic has; empty where none is.
+
+    It ends in that setting's name behind a prefix of a program around Kafka, or is a slip of it.
+    """
+    if not strange_to_kafka(name, kind) or name.startswith(_OF_VENDORS):
+        return ""
+    behind = [each for each in DECIDING[kind] if name.lower().endswith((f".{each}", f"_{each}"))]
+    if behind:
+        return max(behind, key=len)
+    near = nearest(name, kind)
+    return near if near in DECIDING[kind] else ""
+
+
+def _slot(written: Written, deciding: str) -> Slot | None:
+    """A value, what was not understood, or None where the setting is not set."""
+    name, text, where, why = written
+    if not why and name != deciding:
+        why = f"Kafka has no such setting, and does not take it for {deciding}; correct its name, or leave it out"
+    if not why:
+        try:
+            value = understood(name, text)
+        except ValueError as error:
+            why = str(error)
+        else:
+            return None if value is None else Said(value, where)
+    return NotUnderstood(where=where, text=shown(f"{name}={text}"), why=why, name=deciding)
+
+
+def _contradiction(
+    topic: str, number: int, what: str, pair: tuple[Partition, Partition], states: list[str]
+) -> PlanError:
+    (before, partition), (old, new) = pair, states
+    return PlanError(
+        f"log partition {number} of {topic} has {what} {old} in {_file(before.where)}, and {new} in "
+        f"{_file(partition.where)}; leave out the one that is wrong"
+    )
+
+
+def _file(where: str) -> str:
+    return where.partition(", line ")[0]
+
+
+def _listed(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers))

@@ -1,0 +1,254 @@
+"""Reads clusters from YAML and JSON of operators and of containers: Strimzi, Kubernetes, compose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from harness.assess.cluster_files.environments import Container, Variable, is_broker, read_container
+from harness.assess.cluster_files.evidence import EVERY_NODE, Evidence, Layer, Slots, Written
+from harness.assess.cluster_files.servers import is_properties, of_properties, read_server
+from harness.assess.cluster_files.yaml_texts import Scalar, scalars
+from harness.assess.configuration import NotUnderstood
+from harness.errors import PlanError
+
+_STRIMZI: Final = "kafka.strimzi.io/"
+_CONFLUENT: Final = "platform.confluent.io/"
+_WORKLOADS: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
+_CHANGED: Final = "without quotes, YAML may make something else of it; put it into quotes"
+_ELSEWHERE: Final = (
+    "settings of this broker are in another file; name the file, or what kafka-configs.sh --describe says"
+)
+Table = Mapping[str, Any]
+
+
+def read_manifests(documents: list[object], file: str, evidence: Evidence) -> None:
+    """Take over the clusters, topics and brokers in documents of YAML.
+
+    Raises:
+        ValueError: there is none in them; the words say what there is, and what to give instead.
+        PlanError: they contradict another file.
+    """
+    resources = [resource for document in documents for resource in _resources(document)]
+    taken = [_take(resource, file, evidence) for resource in resources]
+    if not any(taken):
+        raise ValueError(_what_else(resources))
+
+
+def _resources(document: object) -> Iterator[Table]:
+    """The resources of a document; those of a list one by one."""
+    if isinstance(document, list):
+        for each in document:
+            yield from _resources(each)
+    elif isinstance(document, dict):
+        if isinstance(document.get("items"), list) and str(document.get("kind", "List")).endswith("List"):
+            yield from _resources(document["items"])
+        else:
+            yield document
+
+
+def _take(resource: Table, file: str, evidence: Evidence) -> bool:
+    """Take over one resource; False where it has nothing of a cluster."""
+    kind, version = str(resource.get("kind", "")), str(resource.get("apiVersion", ""))
+    name = str(_table(resource, "metadata").get("name", ""))
+    if isinstance(resource.get("services"), dict):
+        return _compose(resource["services"], file, evidence)
+    if version.startswith(_STRIMZI) and kind in {"Kafka", "KafkaTopic", "KafkaNodePool"}:
+        {"Kafka": _strimzi, "KafkaTopic": _topic, "KafkaNodePool": _pool}[kind](resource, name, file, evidence)
+        return True
+    if version.startswith(_CONFLUENT) and kind in {"Kafka", "KRaftController"}:
+        return _confluent(resource, f"{file}, {kind} {name}", evidence)
+    if kind == "ConfigMap":
+        return _config_map(resource, f"{file}, ConfigMap {name}", evidence)
+    if kind in _WORKLOADS:
+        return _workload(resource, f"{file}, {kind} {name}", evidence)
+    return _inspected(resource, file, evidence)
+
+
+def _what_else(resources: list[Table]) -> str:
+    kinds = sorted({str(resource["kind"]) for resource in resources if "kind" in resource})
+    if kinds:
+        return f"it has {', '.join(kinds)}, and no broker; give the resource Kafka, or KafkaTopic"
+    return (
+        "it is YAML or JSON of no known kind, such as the values of a Helm chart; give what comes of it (`helm "
+        "template`, `kubectl get kafka -o yaml`), or what Kafka's tools print of the running cluster"
+    )
+
+
+# --- Strimzi ---------------------------------------------------------------------------------------------------------
+
+
+def _strimzi(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+    spec = _table(resource, "spec")
+    kafka = _table(spec, "kafka")
+    _only(name, file, evidence)
+    node = evidence.node(EVERY_NODE)
+    node.whole = True
+    into = node.layers[Layer.FILE]
+    place = f"{file}, Kafka {name}"
+    _settings(kafka.get("config"), into, place, evidence)
+    if "zookeeper" in spec:
+        evidence.put(into, Written("zookeeper.connect", "of the operator", place))
+    elif _table(_table(resource, "metadata"), "annotations").get("strimzi.io/kraft") == "enabled":
+        evidence.put(into, Written("process.roles", "broker,controller", place))
+    evidence.brokers_declared += _number(kafka.get("replicas"))
+
+
+def _pool(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+    spec = _table(resource, "spec")
+    roles = [str(role) for role in spec.get("roles") or []]
+    node = evidence.node(EVERY_NODE)
+    place = f"{file}, KafkaNodePool {name}"
+    # The operator gives brokers and controllers the same settings.
+    evidence.put(node.layers[Layer.FILE], Written("process.roles", "broker,controller", place))
+    if "broker" in roles:
+        evidence.brokers_declared += _number(spec.get("replicas"))
+
+
+def _topic(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+    spec = _table(resource, "spec")
+    topic = str(spec.get("topicName", name))
+    said = evidence.topic(topic)
+    said.declared = (_number(spec.get("partitions")) or None, _number(spec.get("replicas")) or None)
+    _settings(spec.get("config"), said.own, f"{file}, KafkaTopic {name}", evidence)
+
+
+def _only(name: str, file: str, evidence: Evidence) -> None:
+    first = evidence.clusters.setdefault(name, file)
+    if len(evidence.clusters) > 1:
+        raise PlanError(
+            f"there are several clusters ({', '.join(sorted(evidence.clusters))}) in {', '.join({first, file})}; give "
+            "the files of one"
+        )
+
+
+def _settings(config: object, into: Slots, place: str, evidence: Evidence) -> None:
+    if config is None or (isinstance(config, Scalar) and config.lower() in {"", "null", "~"}):
+        return
+    if not isinstance(config, dict):
+        raise ValueError(f"the config of {place} is no mapping")
+    for name, value in config.items():
+        variable = _variable(name, value, place)
+        several = "" if isinstance(value, Scalar) else "a text, a number or a boolean is wanted"
+        evidence.put(into, Written(name, variable.value, variable.where, several or variable.why))
+
+
+def _confluent(resource: Table, place: str, evidence: Evidence) -> bool:
+    lines = _table(_table(resource, "spec"), "configOverrides").get("server")
+    if not isinstance(lines, list):
+        return False
+    server = of_properties("\n".join(map(str, lines)), place)
+    role = "controller" if resource.get("kind") == "KRaftController" else "broker"
+    if role == "controller" or "kRaftController" in _table(_table(resource, "spec"), "dependencies"):
+        server = server._replace(entries=(*server.entries, Written("process.roles", role, place)))
+    read_server(server, evidence)
+    return True
+
+
+# --- Kubernetes and compose ------------------------------------------------------------------------------------------
+
+
+def _config_map(resource: Table, place: str, evidence: Evidence) -> bool:
+    taken = False
+    for key, text in scalars(resource.get("data")):
+        if key.endswith((".properties", "server.config")) and is_properties(text):
+            try:
+                server = of_properties(text, f"{place}, {key}")
+            except ValueError:
+                continue
+            read_server(server, evidence)
+            taken = True
+    return taken
+
+
+def _workload(resource: Table, place: str, evidence: Evidence) -> bool:
+    spec = _table(resource, "spec")
+    spec = _table(_table(spec, "template"), "spec") or spec
+    brokers = [
+        container
+        for container in spec.get("containers") or []
+        if isinstance(container, dict) and is_broker(_of_kubernetes(container, place))
+    ]
+    for container in brokers:
+        if container.get("envFrom"):
+            _elsewhere("envFrom", place, evidence)
+        command = " ".join(map(_words, (container.get("command"), container.get("args"))))
+        variables = _of_kubernetes(container, place)
+        read_container(Container(place, str(container.get("image", "")), variables, command), evidence)
+    return bool(brokers)
+
+
+def _of_kubernetes(container: Table, place: str) -> list[Variable]:
+    variables = []
+    for each in container.get("env") or []:
+        value = each.get("value", "")
+        why = "its value is in another object; write the value itself" if "valueFrom" in each else ""
+        variables.append(_variable(str(each["name"]), value, place, why))
+    return variables
+
+
+def _compose(services: Table, file: str, evidence: Evidence) -> bool:
+    taken = False
+    for name, service in services.items():
+        place = f"{file}, service {name}"
+        if not isinstance(service, dict) or not is_broker(variables := _of_compose(service, place)):
+            continue
+        for key in ("env_file", "extends"):
+            if key in service:
+                _elsewhere(key, place, evidence)
+        if any(".properties" in str(volume) for volume in service.get("volumes") or []):
+            _elsewhere("a mounted file of properties", place, evidence)
+        read_container(
+            Container(place, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
+        )
+        taken = True
+    return taken
+
+
+def _of_compose(service: Table, place: str) -> list[Variable]:
+    environment = service.get("environment")
+    if isinstance(environment, dict):
+        return [_variable(str(name), value, place) for name, value in environment.items()]
+    variables = []
+    for each in environment if isinstance(environment, list) else []:
+        name, separator, value = str(each).partition("=")
+        why = "" if separator else "its value comes from the shell that starts compose; write the value itself"
+        variables.append(Variable(name, value, f"{place}, line {getattr(each, 'line', 0)}", why))
+    return variables
+
+
+def _inspected(resource: Table, file: str, evidence: Evidence) -> bool:
+    """A container as ``docker inspect`` prints it."""
+    config = _table(resource, "Config")
+    place = f"{file}, container {resource.get('Name', '')}"
+    variables = [Variable(*str(each).partition("=")[::2], place) for each in config.get("Env") or []]
+    if not is_broker(variables):
+        return False
+    read_container(Container(place, str(config.get("Image", "")), variables), evidence)
+    return True
+
+
+def _variable(name: str, value: object, place: str, why: str = "") -> Variable:
+    if not isinstance(value, Scalar):
+        return Variable(name, str(value or ""), place, why)
+    changed = _CHANGED if value.changed else ""
+    return Variable(name, str(value), f"{place}, line {value.line}" if value.line else place, why or changed)
+
+
+def _elsewhere(what: str, place: str, evidence: Evidence) -> None:
+    evidence.not_understood[NotUnderstood(where=place, text=what, why=_ELSEWHERE)] = None
+
+
+def _table(resource: Table, name: str) -> Table:
+    """A table inside a resource; an empty one where there is none."""
+    inner = resource.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _words(command: object) -> str:
+    """A command, which is a text or a list of words."""
+    return " ".join(map(str, command)) if isinstance(command, list) else str(command or "")
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, str) and value.isdigit() else 0

@@ -1,0 +1,136 @@
+"""Makes the topics of a cluster: their replicas, and their settings by where these are from.
+
+Its own value counts before what a running broker says it has, which may be inherited. The listing of kafka-topics.sh
+says both in one column, and what the controller decides it reads from its own node, not from the brokers that the
+listing asks (``KafkaConfigSchema.resolveEffectiveTopicConfig``, KAFKA-12670).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from harness.assess.cluster_files.evidence import Partition, Said, Slot, TopicSaid
+from harness.assess.cluster_files.nodes import Chosen
+from harness.assess.cluster_files.worst import worst_first
+from harness.assess.configuration import OF_TOPICS, NotUnderstood, Now, Topic
+
+UNCLEAN: Final = "unclean.leader.election.enable"
+IN_SYNC: Final = "min.insync.replicas"
+_SET: Final = "set it on the topic or for the whole cluster with kafka-configs.sh"
+_GIVE: Final = f"{_SET}, or assess files with the controllers' server.properties among them"
+_BY_FILE: Final = "the controllers decide by their own value, not by the brokers' (KAFKA-12670)"
+_BY_FEATURE: Final = (
+    "a cluster that Kafka 4.1 or later made has the controllers' value, before every broker's file (KIP-966); an older "
+    "one may not"
+)
+
+
+class Inheritance(NamedTuple):
+    """What topics inherit, by setting, and of unclean elections and of replicas in sync what the controllers have.
+
+    ``controllers`` has no entry where the brokers decide alone: no node is a broker only, or the release asks no one.
+    """
+
+    of_brokers: Mapping[str, Chosen]
+    controllers: Mapping[str, Chosen]
+
+
+def topic_of(name: str, said: TopicSaid, inheritance: Inheritance, racks: Mapping[int, str], replication: int) -> Topic:
+    """The topic; ``replication`` is the number of replicas of one that says none."""
+    settings, unclear = _settings(said, inheritance)
+    partitions = said.partitions.values()
+    declared_partitions, declared_replicas = said.declared or (None, None)
+    replicas = min((len(partition.replicas) for partition in partitions), default=declared_replicas or replication)
+    return Topic(
+        name=name,
+        partitions=len(partitions) or declared_partitions or 1,
+        replicas=replicas,
+        racks=racks_of({partition.replicas for partition in partitions}, racks),
+        settings=settings,
+        now=_now(partitions),
+        not_understood=tuple(sorted({*said.not_understood, *unclear}, key=lambda each: each.words)),
+    )
+
+
+def racks_of(placements: Iterable[tuple[int, ...]], racks: Mapping[int, str]) -> int | None:
+    """The least number of racks in which the replicas of one log partition are; None where a rack is not known."""
+    each = [{racks.get(broker) for broker in placement} for placement in placements]
+    return None if any(None in own for own in each) else min(map(len, each), default=None)
+
+
+def _settings(said: TopicSaid, inheritance: Inheritance) -> tuple[dict[str, str], list[NotUnderstood]]:
+    settings: dict[str, str] = {}
+    unclear: list[NotUnderstood] = []
+    for name in OF_TOPICS:
+        slot = said.own.get(name) or said.effective.get(name) or said.listed.get(name)
+        controllers = inheritance.controllers.get(name)
+        if controllers is not None and name not in said.own:
+            slot, doubts = _DECIDED[name](said, slot, inheritance.of_brokers[name], controllers)
+            unclear += doubts
+        elif slot is None:
+            unclear += inheritance.of_brokers[name].unclear
+        if isinstance(slot, Said):
+            settings[name] = slot.value
+        elif slot is not None:
+            unclear.append(slot)
+    return settings, unclear
+
+
+def _unclean(
+    said: TopicSaid, shown_by_broker: Slot | None, brokers: Chosen, controllers: Chosen
+) -> tuple[Slot | None, Collection[NotUnderstood]]:
+    """Who may be elected: the topic's own value, or the controllers'; a broker shows what it has inherited itself."""
+    default = OF_TOPICS[UNCLEAN].default
+    mine, theirs = brokers.value or default, controllers.value or default
+    if shown_by_broker is None or said.owned_whole:
+        if controllers.known:
+            return Said(theirs, "the controllers"), controllers.unclear
+        return (None, ()) if brokers.value is None else _doubt(UNCLEAN, f"the brokers have {mine}", mine, controllers)
+    if not isinstance(shown_by_broker, Said):
+        return shown_by_broker, ()
+    value = shown_by_broker.value
+    if (brokers.known and mine != value) or (controllers.known and theirs == value and not controllers.unclear):
+        return shown_by_broker, ()
+    return _doubt(UNCLEAN, f"the listing has {value}, which may be the brokers'", value, controllers)
+
+
+def _in_sync(
+    _: TopicSaid, shown_by_broker: Slot | None, brokers: Chosen, controllers: Chosen
+) -> tuple[Slot | None, Collection[NotUnderstood]]:
+    """How many must be in sync: where replicas are eligible that left the ISR, the controllers' file may decide.
+
+    A cluster that is made with that feature, or gets it, writes the controllers' value as that of the whole cluster
+    (``ConfigurationControlManager.maybeGenerateElrSafetyRecords``, KIP-966): it counts before every broker's file.
+    """
+    if shown_by_broker is not None:
+        return shown_by_broker, ()
+    default = OF_TOPICS[IN_SYNC].default
+    mine, theirs = brokers.value or default, controllers.value or default
+    if mine == theirs or (not controllers.known and brokers.value is None):
+        return None, brokers.unclear
+    slot, doubts = _doubt(IN_SYNC, f"the brokers have {mine}", mine, controllers)
+    return slot, (*doubts, *brokers.unclear)
+
+
+_DECIDED: Final = {UNCLEAN: _unclean, IN_SYNC: _in_sync}
+
+
+def _doubt(name: str, has: str, value: str, controllers: Chosen) -> tuple[Said, tuple[NotUnderstood, ...]]:
+    """The best of a value that was read and of the controllers', and the doubt which of them counts."""
+    theirs = controllers.value or OF_TOPICS[name].default
+    why = _BY_FILE if name == UNCLEAN else _BY_FEATURE
+    text = f"{has}, the controllers have {theirs}" if controllers.known else f"{has}, the controllers are not known"
+    way_out = _SET if controllers.known else _GIVE
+    doubt = NotUnderstood(where=name, text=text, why=f"{why}; {way_out}", name=name, at_best=True)
+    return Said(worst_first(name, [value, theirs])[-1], name), (doubt,)
+
+
+def _now(partitions: Collection[Partition]) -> Now:
+    in_sync = [(partition.isr, partition.replicas) for partition in partitions if partition.isr is not None]
+    return Now(
+        leaderless=sum(not partition.leader for partition in partitions),
+        behind=sum(len(isr) < len(replicas) for isr, replicas in in_sync),
+        in_sync=min((len(isr) for isr, _ in in_sync), default=None),
+        eligible=tuple(sorted({broker for each in partitions if not each.leader for broker in each.eligible})),
+    )
