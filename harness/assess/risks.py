@@ -83,7 +83,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Concern]:
         if name in group.settings or name in {"replica.lag.time.max.ms", "broker.session.timeout.ms"}:
             yield _risk(
                 f"differing-{name}",
-                f"brokers differ in {name}: {', '.join(values)}; the value of the current leader applies",
+                f"brokers differ in {name}: {', '.join(values)}; all else here is about the first, the worst",
                 f"the same {name} on every broker",
                 "none",
             )
