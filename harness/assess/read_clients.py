@@ -1,0 +1,255 @@
+"""Makes clients of the settings of one program: what each name and each value means, and what was not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from harness.assess.client_defaults import defaults_of, has, numbers_of
+from harness.assess.client_settings import ALIASES, unknown_defaults
+from harness.assess.client_values import NotAValueError, value_of
+from harness.assess.configuration import OF_CLIENTS, Client, NotUnderstood
+from harness.assess.frameworks import Framework, Reading, framework_of
+from harness.assess.near_names import DECISIVE_OF, near
+from harness.assess.setting_names import Kind, is_known, names_of_client, names_of_kafka, only_of_librdkafka, with_dots
+from harness.assess.written_settings import Group, Written
+from harness.known_defects import Library
+
+#: The settings without which a client is not known, where they stand in another file, or were cut off.
+_NEEDED: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "producer": ("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries"),
+    "consumer": ("auto.offset.reset", "enable.auto.commit"),
+}
+_TEXT_MAX: Final = 100
+#: Kafka's own client says from here on that it is idempotent by default.
+_SAID_SINCE: Final = (3, 0, 0)
+
+
+class Asked(NamedTuple):
+    """What is asked of a file: its clients of a kind, of a library and release, where the user named these."""
+
+    kind: Kind
+    library: Library | None = None
+    version: str = ""
+
+
+class _Read(NamedTuple):
+    """A setting of a client as it was read: its place in the order of names that count, and what is written."""
+
+    setting: str
+    reading: Reading
+    written: Written
+
+
+class _Names(NamedTuple):
+    """What the names of a group say."""
+
+    read: Sequence[_Read]
+    strange: Sequence[str]
+    not_understood: Sequence[NotUnderstood]
+
+
+def clients_of(group: Group, file: str, asked: Asked) -> list[Client]:
+    """The clients of the kind that is asked for which a group's settings make; none where they are of no client."""
+    values = {each.name: each.value or "" for each in group.settings}
+    framework = framework_of(values)
+    names = _names_of(group, framework, asked)
+    library = asked.library or _told(names.read, framework, asked.kind)
+    reader = _Reader(group, file, asked, framework, library)
+    if not framework.title and not names.not_understood and not any(_telling(each) for each in group.settings):
+        return []
+    return reader.clients(names, values)
+
+
+def _telling(written: Written) -> bool:
+    """True if a name tells that it is of a client: some client has it."""
+    return any(isinstance(framework_of({written.name: ""}).read(written.name), Reading) for _ in (0,))
+
+
+def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
+    read: list[_Read] = []
+    strange: list[str] = []
+    not_understood: list[NotUnderstood] = []
+    beginning, sentence = framework.unread
+    for each in group.settings:
+        meaning = framework.read(each.name)
+        if isinstance(meaning, Reading):
+            if meaning.kind in (None, asked.kind):
+                read.append(_Read(meaning.setting, meaning, each))
+        elif meaning is None:
+            decisive = near(each.name, asked.kind)
+            if beginning and each.name.lower().startswith(beginning):
+                not_understood.append(_unclear(each, sentence, decisive))
+            elif decisive:
+                not_understood.append(_unclear(each, _why_near(decisive, framework), decisive))
+            if not framework.title:
+                strange.append(each.name)
+    return _Names(read, strange, not_understood)
+
+
+def _why_near(decisive: str, framework: Framework) -> str:
+    whose = f"to {framework.title}" if framework.title else "of a client"
+    return f"this name is not known {whose}, and may stand for {decisive}; write {decisive} if it does, or leave it out"
+
+
+def _unclear(written: Written, why: str, name: str) -> NotUnderstood:
+    value = "" if written.value is None else f"={written.value[:_TEXT_MAX]}"
+    return NotUnderstood(where=written.where, text=f"{written.name}{value if name else ''}", why=why, name=name)
+
+
+def _told(read: Sequence[_Read], framework: Framework, kind: Kind) -> Library:
+    """The library that the names of settings tell."""
+    if not framework.title:
+        if any(only_of_librdkafka(with_dots(each.setting), kind) for each in read):
+            return "librdkafka"
+        if any(_underscored(each.setting, kind) for each in read):
+            return "kafka-python"
+    return "java"
+
+
+def _underscored(name: str, kind: Kind) -> bool:
+    """True if a setting is written as kafka-python does."""
+    return "_" in name and "." not in name and with_dots(name) in names_of_client(kind, "kafka-python")
+
+
+class _Reader:
+    """Makes clients of what was read of one group."""
+
+    def __init__(self, group: Group, file: str, asked: Asked, framework: Framework, library: Library) -> None:
+        self._group = group
+        self._file = file
+        self._kind = asked.kind
+        self._framework = framework
+        self._library = library
+        self._version = asked.version or (group.version if library == "java" else "")
+
+    def clients(self, names: _Names, values: Mapping[str, str]) -> list[Client]:
+        """One client, or one of each name that the framework gives to several."""
+        of_each = sorted({each.reading.of for each in names.read if each.reading.of}) or [""]
+        return [self._client(of, names, values) for of in of_each]
+
+    def _client(self, of: str, names: _Names, values: Mapping[str, str]) -> Client:
+        strange = list(names.strange)
+        unclear = list(names.not_understood)
+        by_name: dict[str, list[_Read]] = {}
+        for each in names.read:
+            if each.reading.of in ("", of) and (name := self._name_of(each, strange, unclear)):
+                by_name.setdefault(name, []).append(each)
+        given: dict[str, str] = {}
+        for name, read in by_name.items():
+            value, wrong = self._value_of(name, read)
+            unclear += wrong
+            if value is not None:
+                given[name] = value
+        version = numbers_of(self._version)
+        base = self._framework.base(self._kind, values, version)
+        settings = {**base, **given, **self._framework.fixed(self._kind, values)}
+        label = ", ".join(word for word in (self._group.label, of) if word)
+        client = Client(
+            name=f"{self._file} ({label})" if label else self._file,
+            library=self._library,
+            version=self._version,
+            settings=settings,
+            strange=tuple(sorted(set(strange))),
+        )
+        unclear += self._missing(by_name)
+        unclear += unknown_defaults(client, set(DECISIVE_OF[self._kind]) - by_name.keys())
+        return Client(
+            name=client.name,
+            library=client.library,
+            version=client.version,
+            settings=settings,
+            strange=client.strange,
+            not_understood=tuple(dict.fromkeys(unclear)),
+        )
+
+    def _name_of(self, each: _Read, strange: list[str], unclear: list[NotUnderstood]) -> str:
+        """Kafka's name of a setting that decides, if such a client has it; what is to say of others is added."""
+        dotted = with_dots(each.setting)
+        plain = not self._framework.title
+        name = ALIASES.get(dotted, dotted)
+        if not is_known(dotted, self._kind, self._library):
+            if plain:
+                strange.append(each.written.name)
+            if (
+                not is_known(dotted, "producer")
+                and not is_known(dotted, "consumer")
+                and (own := near(dotted, self._kind))
+            ):
+                unclear.append(_unclear(each.written, _why_near(own, self._framework), own))
+            return ""
+        if name not in OF_CLIENTS:
+            return ""
+        if dotted != each.setting and self._library != "kafka-python":
+            why = f"{self._library} writes this name with dots, and does not know it so; write {dotted}"
+            unclear.append(_unclear(each.written, why, name))
+            return ""
+        return self._if_there(name, each, strange, unclear)
+
+    def _if_there(self, name: str, each: _Read, strange: list[str], unclear: list[NotUnderstood]) -> str:
+        """The name, if the client's release has such a setting. Kafka's own client passes over one that it lacks."""
+        version = numbers_of(self._version)
+        if self._library == "java":
+            if version is not None and name not in names_of_kafka(self._kind, version):
+                strange.append(each.written.name)
+                return ""
+            return name
+        there = has(self._library, version, name)
+        if there is True:
+            return name
+        which = f"{self._library} {self._version}"
+        why = f"it is not known whether {which} has this setting" if there is None else f"{which} lacks this setting"
+        unclear.append(_unclear(each.written, f"{why}, and a release without it refuses to start", name))
+        return ""
+
+    def _value_of(self, name: str, read: Sequence[_Read]) -> tuple[str | None, list[NotUnderstood]]:
+        """The value that counts of all that were written for a setting; and why it is not known, if it is not."""
+        order = sorted(enumerate(read), key=lambda pair: (pair[1].reading.rank, pair[0]))
+        values: list[str | None] = []
+        for _, each in order:
+            text = self._text(name, each.written)
+            try:
+                values.append(None if text is None else value_of(name, text, self._library))
+            except NotAValueError as error:
+                wrong = _unclear(each.written, str(error), name)
+                if each is order[-1][1] or each.written.why:
+                    return None, [wrong]
+                values.append(text)
+        last = order[-1][1]
+        for (_, each), value in zip(order, values, strict=True):
+            if each.written.why and (value != values[-1] or each is last):
+                if each is last and len(set(values)) == 1 and any(not own.written.why for _, own in order):
+                    continue
+                return None, [_unclear(each.written, each.written.why, name)]
+            if not self._framework.title and each.reading.rank != last.reading.rank and value != values[-1]:
+                why = f"{last.written.where} has {last.written.name}={last.written.value}: which counts is not known"
+                return None, [_unclear(each.written, why, name)]
+        if self._group.whole and name == "enable.idempotence" and values[-1] == "true" and self._unlike_its_log(read):
+            return None, [
+                _unclear(last.written, "producers of this release log it also where it is off (KAFKA-13598)", name)
+            ]
+        return values[-1], []
+
+    def _text(self, name: str, written: Written) -> str | None:
+        spring = self._framework.title == "Spring" and name == "isolation.level"
+        return written.value.lower().replace("-", "_") if spring and written.value else written.value
+
+    def _unlike_its_log(self, _: Sequence[_Read]) -> bool:
+        version = numbers_of(self._version)
+        return (
+            self._library == "java"
+            and version is not None
+            and version >= _SAID_SINCE
+            and defaults_of("java", version)["enable.idempotence"] == "false"
+        )
+
+    def _missing(self, given: Mapping[str, object]) -> Iterator[NotUnderstood]:
+        """What decides and is not there, where defaults do not stand in for it."""
+        version = numbers_of(self._version)
+        for name in _NEEDED[self._kind]:
+            if name in given:
+                continue
+            if self._framework.missing:
+                yield NotUnderstood(self._file, name, self._framework.missing.format(name=name), name)
+            elif self._group.whole and name in names_of_kafka(self._kind, version):
+                yield NotUnderstood(self._group.settings[0].where, name, "the log has no line of it: it was cut", name)
