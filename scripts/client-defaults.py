@@ -64,7 +64,11 @@ def java_defaults(release: str, directory: Path) -> dict[str, str]:
         _, name, version = artifact.split(":")
         if not (directory / f"{name}-{version}.jar").exists():
             _run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}")
-    classes = f"{directory}/kafka-clients-{release}.jar:{directory}/slf4j-api-1.7.36.jar"
+    return defaults_printed(f"{directory}/kafka-clients-{release}.jar:{directory}/slf4j-api-1.7.36.jar")
+
+
+def defaults_printed(classes: str) -> dict[str, str]:
+    """The defaults that a class path with Kafka's own client says."""
     said = _run("java", "-XX:TieredStopAtLevel=1", "-cp", classes, str(PROGRAM), *sorted(_NAMES))
     lines = (line.partition(" ") for line in said.splitlines())
     return {name: value for name, _, value in lines if value}

@@ -66,15 +66,15 @@ def defaults_of(library: Library, version: Version | None = None) -> dict[str, s
 
 
 def has(library: Library, version: Version | None, name: str) -> bool | None:
-    """Whether a release has a setting; None where that is not known."""
+    """Whether a release has a setting; None where that is not known. What the oldest has, those before it had, too."""
     if version is None:
         return True
     releases = releases_of(library)
     since = next((looked for looked, defaults in releases.items() if name in defaults), None)
-    if since is None or version >= since:
+    older = [looked for looked in releases if since is not None and looked < since]
+    if since is None or version >= since or not older:
         return True
-    older = [looked for looked in releases if looked < since]
-    return False if older and version <= older[-1] else None
+    return False if version <= older[-1] else None
 
 
 def unsure(library: Library, version: Version | None) -> frozenset[str]:
@@ -86,8 +86,14 @@ def unsure(library: Library, version: Version | None) -> frozenset[str]:
     older = [looked for looked in releases if looked < version]
     if not older:
         return frozenset(newer)
-    before = releases[older[-1]]
+    before = {**_BEFORE, **releases[older[-1]]}
     return frozenset(name for name in newer if newer[name] != before.get(name))
+
+
+def differing(library: Library, line: tuple[int, int]) -> frozenset[str]:
+    """The settings whose default is not the same in all releases of a line, such as 3.1, that were looked at."""
+    own = [{**_BEFORE, **defaults} for looked, defaults in releases_of(library).items() if looked[:2] == line]
+    return frozenset(name for each in own for name in each if any(other.get(name) != each[name] for other in own))
 
 
 @cache

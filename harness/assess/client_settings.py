@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from harness.assess.client_defaults import defaults_of, numbers_of, unsure
+from harness.assess.client_defaults import defaults_of, differing, numbers_of, unsure
 from harness.assess.configuration import Client, NotUnderstood
 from harness.worlds.kafka.releases import Version
 
@@ -54,13 +54,16 @@ def idempotent_by_default(client: Client) -> bool:
 
 def unknown_defaults(client: Client, names: Collection[str]) -> Iterator[NotUnderstood]:
     """The settings among ``names`` that the client was not given, and whose default in its release is not known."""
-    for name in sorted(unsure(client.library, version_of(client)) & set(names) - client.settings.keys()):
-        yield NotUnderstood(
-            where=f"--client {client.library}:{client.version}",
-            text=name,
-            why="its default is another in the releases around this one, and this one was not looked at; write it out",
-            name=name,
-        )
+    version = version_of(client)
+    where = f"--client {client.library}:{client.version}"
+    wanted = set(names) - client.settings.keys()
+    for name in sorted(unsure(client.library, version) & wanted):
+        why = "its default is another in the releases around this one, and this one was not looked at; write it out"
+        yield NotUnderstood(where, name, why, name)
+    if version is not None and client.version.count(".") == 1:
+        for name in sorted(differing(client.library, version[:2]) & wanted):
+            why = "its default is not the same in all releases of this line; write the whole release, or the setting"
+            yield NotUnderstood(where, name, why, name)
 
 
 def refused(client: Client) -> tuple[str, ...]:

@@ -290,8 +290,7 @@ _FRAMEWORKS: Final = (
         lambda values: "connector.class" in values or "config.connector.class" in values,
         _of_connector,
         _base_of_connect,
-        missing="the file of the worker may set it for every connector; give that file, too, or write "
-        "producer.override.{name} here",
+        missing="the worker's file may set it for every connector; write it here, too, as producer.override.{name}",
     ),
     Framework("Kafka Connect", lambda values: bool(_OF_WORKERS & values.keys()), _of_connect, _base_of_connect),
     Framework(

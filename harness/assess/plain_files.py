@@ -41,11 +41,19 @@ def variables(settings: Sequence[Written]) -> list[Written]:
     """Environment variables under the names of the settings that they stand for; other settings as they are.
 
     The rule is that of Confluent's images (a dot is _, an underscore __, a dash ___) and of Spring's relaxed binding.
+    Settings of a profile of Quarkus, such as %prod.kafka.acks, are uncertain.
     """
-    named = [each._replace(name=_of_variable(each.name)) for each in settings]
+    named = [_unprofiled(each._replace(name=_of_variable(each.name))) for each in settings]
     if any(each.name.startswith("CONNECT_") for each in settings):
         named.append(Written("plugin.path", "", ""))  # so that it is known as a worker's
     return named
+
+
+def _unprofiled(written: Written) -> Written:
+    """A setting of a profile of Quarkus under its own name, and uncertain."""
+    if match := re.fullmatch(r"\"?%([\w,-]+)\"?\.(.+)", written.name):
+        return written._replace(name=match[2], why=f"it counts where the profile {match[1]} is active")
+    return written
 
 
 def _of_variable(name: str) -> str:

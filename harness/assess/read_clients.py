@@ -11,6 +11,7 @@ from harness.assess.client_values import NotAValueError, value_of
 from harness.assess.configuration import OF_CLIENTS, Client, NotUnderstood
 from harness.assess.frameworks import Framework, Reading, framework_of
 from harness.assess.near_names import DECISIVE_OF, near
+from harness.assess.own_topics import factors_of
 from harness.assess.setting_names import Kind, is_known, names_of_client, names_of_kafka, only_of_librdkafka, with_dots
 from harness.assess.written_settings import Group, Written
 from harness.known_defects import Library
@@ -55,15 +56,9 @@ def clients_of(group: Group, file: str, asked: Asked) -> list[Client]:
     framework = framework_of(values)
     names = _names_of(group, framework, asked)
     library = asked.library or _told(names.read, framework, asked.kind)
-    reader = _Reader(group, file, asked, framework, library)
-    if not framework.title and not names.not_understood and not any(_telling(each) for each in group.settings):
-        return []
-    return reader.clients(names, values)
-
-
-def _telling(written: Written) -> bool:
-    """True if a name tells that it is of a client: some client has it."""
-    return any(isinstance(framework_of({written.name: ""}).read(written.name), Reading) for _ in (0,))
+    if not names.not_understood and not any(isinstance(framework.read(each), Reading) for each in values):
+        return []  # whatever it is, it has no client
+    return _Reader(group, file, asked, framework, library).clients(names, values)
 
 
 def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
@@ -79,7 +74,8 @@ def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
         elif meaning is None:
             decisive = near(each.name, asked.kind)
             if beginning and each.name.lower().startswith(beginning):
-                not_understood.append(_unclear(each, sentence, decisive))
+                if decisive or not any(own.why == sentence for own in not_understood):
+                    not_understood.append(_unclear(each, sentence, decisive))
             elif decisive:
                 not_understood.append(_unclear(each, _why_near(decisive, framework), decisive))
             if not framework.title:
@@ -160,6 +156,7 @@ class _Reader:
             version=client.version,
             settings=settings,
             strange=client.strange,
+            topics=factors_of(values) if self._framework.title else {},
             not_understood=tuple(dict.fromkeys(unclear)),
         )
 
@@ -204,37 +201,41 @@ class _Reader:
 
     def _value_of(self, name: str, read: Sequence[_Read]) -> tuple[str | None, list[NotUnderstood]]:
         """The value that counts of all that were written for a setting; and why it is not known, if it is not."""
-        order = sorted(enumerate(read), key=lambda pair: (pair[1].reading.rank, pair[0]))
-        values: list[str | None] = []
-        for _, each in order:
-            text = self._text(name, each.written)
-            try:
-                values.append(None if text is None else value_of(name, text, self._library))
-            except NotAValueError as error:
-                wrong = _unclear(each.written, str(error), name)
-                if each is order[-1][1] or each.written.why:
-                    return None, [wrong]
-                values.append(text)
-        last = order[-1][1]
-        for (_, each), value in zip(order, values, strict=True):
-            if each.written.why and (value != values[-1] or each is last):
-                if each is last and len(set(values)) == 1 and any(not own.written.why for _, own in order):
-                    continue
-                return None, [_unclear(each.written, each.written.why, name)]
-            if not self._framework.title and each.reading.rank != last.reading.rank and value != values[-1]:
-                why = f"{last.written.where} has {last.written.name}={last.written.value}: which counts is not known"
-                return None, [_unclear(each.written, why, name)]
-        if self._group.whole and name == "enable.idempotence" and values[-1] == "true" and self._unlike_its_log(read):
-            return None, [
-                _unclear(last.written, "producers of this release log it also where it is off (KAFKA-13598)", name)
-            ]
-        return values[-1], []
+        ordered = [each for _, each in sorted(enumerate(read), key=lambda pair: (pair[1].reading.rank, pair[0]))]
+        certain = [each for each in ordered if not each.written.why]
+        if not certain:
+            return None, [_unclear(ordered[-1].written, ordered[-1].written.why, name)]
+        last = certain[-1]
+        try:
+            value = self._value(name, last.written)
+        except NotAValueError as error:
+            return None, [_unclear(last.written, str(error), name)]
+        for each in ordered:
+            mixed = not self._framework.title and each.reading.rank != last.reading.rank
+            if (each.written.why or mixed) and not self._says(name, each.written, value):
+                other = f"{last.written.where} has {last.written.name}={last.written.value}: which counts is not known"
+                return None, [_unclear(each.written, each.written.why or other, name)]
+        if self._group.whole and (name, value) == ("enable.idempotence", "true") and self._unlike_its_log():
+            why = "producers of this release log it also where it is off (KAFKA-13598)"
+            return None, [_unclear(last.written, why, name)]
+        return value, []
+
+    def _value(self, name: str, written: Written) -> str | None:
+        """The value of what is written; None for "not set". Raises NotAValueError where it is none."""
+        text = self._text(name, written)
+        return None if text is None else value_of(name, text, self._library)
+
+    def _says(self, name: str, written: Written, value: str | None) -> bool:
+        try:
+            return self._value(name, written) == value
+        except NotAValueError:
+            return False
 
     def _text(self, name: str, written: Written) -> str | None:
         spring = self._framework.title == "Spring" and name == "isolation.level"
         return written.value.lower().replace("-", "_") if spring and written.value else written.value
 
-    def _unlike_its_log(self, _: Sequence[_Read]) -> bool:
+    def _unlike_its_log(self) -> bool:
         version = numbers_of(self._version)
         return (
             self._library == "java"

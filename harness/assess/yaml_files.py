@@ -20,6 +20,10 @@ _OCTAL: Final = re.compile(r"[-+]?0[0-9_]+")
 #: Lists of variables, as compose files and Kubernetes have them.
 _VARIABLES: Final = frozenset({"environment", "env"})
 _PROFILES: Final = ("spring.config.activate.on-profile", "spring.profiles")
+#: What is kept of the rest of a Kubernetes object, lest it decides.
+_DECIDING: Final = re.compile(
+    r"acks|idempoten|retries|flight|linger|transaction|offset|isolation|guarantee", re.IGNORECASE
+)
 #: What stands in a Kubernetes object for a whole file.
 _FILE: Final = re.compile(r"\.(properties|conf|env|ini|config|ya?ml)$")
 
@@ -180,7 +184,7 @@ def _of_kubernetes(settings: list[Written], file: str) -> Group:
             kept += _of_data(each, file)
         elif names["kind"] == "KafkaConnect" and each.name.startswith("spec.config."):
             kept.append(each._replace(name=each.name.removeprefix("spec.config.")))
-        else:
+        elif _DECIDING.search(each.name):
             kept.append(each)
     if names["kind"] == "KafkaConnect":
         kept.append(Written("plugin.path", "", file))
