@@ -14,7 +14,7 @@ from harness.assess.written_settings import Group, Written
 
 _HEADER: Final = re.compile(r"\b(\w+)Config values:\s*")
 _ENTRY: Final = re.compile(r"(?:^|[\s|>\]:])([a-z][a-z0-9]*(?:\.[a-z0-9]+)*) =(?: (.*))?$")
-_VERSION: Final = re.compile(r"Kafka version ?: ?v?(\d+(?:\.\d+){1,3})(?![\w.])")
+_VERSION: Final = re.compile(r"Kafka version ?: ?v?(\d+(?:\.\d+){1,3})(?![\w.-])")
 _OF_KIND: Final[dict[Kind, str]] = {"producer": "Producer", "consumer": "Consumer"}
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from harness.assess.properties_files import trimmed
 from harness.known_defects import Library
 from workloads import shown
 
@@ -57,9 +58,9 @@ _SHORT: Final[Mapping[str, str]] = {"t": "true", "1": "true", "f": "false", "0":
 #: Settings whose value is any text: nothing, or a word for it, is not set.
 _TEXTS: Final = frozenset({"transactional.id", "group.id", "compression.type"})
 _UNSET: Final = frozenset({"", "null", "None", "nil", "NULL", "~", "<none>", "undefined"})
-_WHOLE: Final = re.compile(r"[-+]?\d+")
+_WHOLE: Final = re.compile(r"[-+]?[0-9]+")
 _OF_C: Final = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)")
-_FRACTION: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_FRACTION: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 #: What stands for a value that comes from elsewhere: ${env:ACKS}, $(ACKS), {{ acks }}, %(acks)s, <%= acks %>, @acks@.
 _ELSEWHERE: Final = re.compile(
     r"\$\{.*?\}|\$\(.*?\)|\{\{.*?\}\}|%\(\w+\)s|<%.*?%>|#\{.*?\}|^@[\w.-]+@$|^\$\w+$|^%\w+%$", re.DOTALL
@@ -80,7 +81,7 @@ def value_of(name: str, text: str, library: Library) -> str | None:
     Raises:
         NotAValueError: it is no value; nothing may be taken in its place.
     """
-    bare = text.strip()
+    bare = trimmed(text)
     if _ELSEWHERE.search(bare) and not (name in _TEXTS and _ELSEWHERE.sub("", bare).strip()):
         raise NotAValueError("the value comes from elsewhere, and is not known here; write it out")
     if name in _TEXTS:

@@ -103,6 +103,12 @@ def _base_of_connect(kind: Kind, _: Values, version: Version | None) -> Values:
     }
 
 
+def _fixed_by_connect(kind: Kind, values: Values) -> Values:
+    """Producers of sources with exactly-once support have transactions (KIP-618)."""
+    once = values.get("exactly.once.source.support", "").strip().lower() == "enabled"
+    return {"enable.idempotence": "true", "transactional.id": "of each task"} if once and kind == "producer" else {}
+
+
 def _of_connector(name: str) -> Meaning:
     bare = name.removeprefix("config.")
     if match := re.fullmatch(r"(producer|consumer)\.override\.(.+)", bare):
@@ -292,7 +298,13 @@ _FRAMEWORKS: Final = (
         _base_of_connect,
         missing="the worker's file may set it for every connector; write it here, too, as producer.override.{name}",
     ),
-    Framework("Kafka Connect", lambda values: bool(_OF_WORKERS & values.keys()), _of_connect, _base_of_connect),
+    Framework(
+        "Kafka Connect",
+        lambda values: bool(_OF_WORKERS & values.keys()),
+        _of_connect,
+        _base_of_connect,
+        _fixed_by_connect,
+    ),
     Framework(
         "Kafka Streams",
         lambda values: "application.id" in values,

@@ -44,6 +44,12 @@ _ALIKE_BEHIND: Final = 0.85
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+def inside(value: str, kind: Kind) -> str:
+    """The first decisive setting of such a client that is set inside a value; empty for none."""
+    match = _SET[kind].search(value)
+    return "" if match is None else _spellings(kind)[match[1].replace(".", "").replace("_", "")]
+
+
 @cache
 def near(name: str, kind: Kind) -> str:
     """The decisive setting of such a client that a name may stand for; empty for none, and for every name that exists.
@@ -73,10 +79,23 @@ def _endings(words: list[str]) -> Iterator[list[str]]:
         yield words[first:]
 
 
+def _names_of(kind: Kind) -> dict[str, str]:
+    """The decisive settings by their names in any library."""
+    own = DECISIVE_OF[kind]
+    return {**{name: name for name in own}, **{alias: name for alias, name in ALIASES.items() if name in own}}
+
+
 @cache
 def _spellings(kind: Kind) -> Mapping[str, str]:
     """The decisive settings by their letters alone."""
-    own = DECISIVE_OF[kind]
-    names = {**{name: name for name in own}, **{alias: name for alias, name in ALIASES.items() if name in own}}
-    names |= {other: name for other, name in _OTHERS.items() if name in own}
+    names = _names_of(kind) | {other: name for other, name in _OTHERS.items() if name in DECISIVE_OF[kind]}
     return {name.replace(".", ""): decisive for name, decisive in names.items()}
+
+
+def _set_inside(kind: Kind) -> re.Pattern[str]:
+    """What sets a decisive setting inside a text: its name, with dots or underscores, and a sign behind it."""
+    names = "|".join("[._]".join(map(re.escape, name.split("."))) for name in _names_of(kind))
+    return re.compile(rf"(?<![\w.])({names})[\"']?\s*[=:]")
+
+
+_SET: Final[Mapping[Kind, re.Pattern[str]]] = {kind: _set_inside(kind) for kind in DECISIVE_OF}

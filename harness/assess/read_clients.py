@@ -10,7 +10,7 @@ from harness.assess.client_settings import ALIASES, unknown_defaults
 from harness.assess.client_values import NotAValueError, value_of
 from harness.assess.configuration import OF_CLIENTS, Client, NotUnderstood
 from harness.assess.frameworks import Framework, Reading, framework_of
-from harness.assess.near_names import DECISIVE_OF, near
+from harness.assess.near_names import DECISIVE_OF, inside, near
 from harness.assess.own_topics import factors_of
 from harness.assess.setting_names import Kind, is_known, names_of_client, names_of_kafka, only_of_librdkafka, with_dots
 from harness.assess.written_settings import Group, Written
@@ -56,7 +56,8 @@ def clients_of(group: Group, file: str, asked: Asked) -> list[Client]:
     framework = framework_of(values)
     names = _names_of(group, framework, asked)
     library = asked.library or _told(names.read, framework, asked.kind)
-    if not names.not_understood and not any(isinstance(framework.read(each), Reading) for each in values):
+    readable = any(isinstance(framework.read(each), Reading) for each in values)
+    if not framework.title and not readable and not names.not_understood:
         return []  # whatever it is, it has no client
     return _Reader(group, file, asked, framework, library).clients(names, values)
 
@@ -80,7 +81,17 @@ def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
                 not_understood.append(_unclear(each, _why_near(decisive, framework), decisive))
             if not framework.title:
                 strange.append(each.name)
+        if not isinstance(meaning, Reading) or meaning.setting not in OF_CLIENTS:
+            not_understood += _inside(each, asked.kind, alone=not isinstance(meaning, Reading))
     return _Names(read, strange, not_understood)
+
+
+def _inside(written: Written, kind: Kind, *, alone: bool) -> Iterator[NotUnderstood]:
+    """What a value that is no value of a decisive setting says of one; ``alone``: its name alone says so, too."""
+    value = written.value or ""
+    if decisive := inside(value, kind) or (value if alone and value in DECISIVE_OF[kind] else ""):
+        why = f"{decisive} is set inside the value of another setting, which is not read; write it as a setting"
+        yield NotUnderstood(written.where, written.name, why, decisive)
 
 
 def _why_near(decisive: str, framework: Framework) -> str:

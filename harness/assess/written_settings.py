@@ -13,7 +13,7 @@ SETTINGS_MAX: Final = 20_000
 #: Tables stand inside each other no deeper.
 DEPTH_MAX: Final = 40
 #: Settings that hold a table of settings, which some write as the text of one.
-_TABLES: Final = frozenset({"default.topic.config", "default_topic_conf", "topic.config"})
+_TABLES: Final = ("default.topic.config", "default_topic_conf", "topic.config")
 
 
 class Written(NamedTuple):
@@ -76,13 +76,13 @@ def unfolded(settings: Iterable[Written], read: Callable[[str, str], list[Writte
     """The settings, with those of a table that is written as a text, such as the repr of a dict, in place of it."""
     for each in settings:
         value = (each.value or "").strip()
-        if not (value.startswith("{") and value.endswith("}") and each.name.rpartition(".conf.")[2] in _TABLES):
+        if not (value.startswith("{") and each.name.endswith(_TABLES)):
             yield each
             continue
         try:
             inner = read(value, each.where)
         except ValueError:
-            yield each._replace(why="this table of settings cannot be read; write its settings out")
+            yield each  # what may decide in it is found there
         else:
             yield from (own._replace(name=f"{each.name}.{own.name}", where=each.where) for own in inner)
 
@@ -105,11 +105,25 @@ def _flat(content: object, name: str, key: str, where: Callable[[str], str], dep
                 yield each._replace(why=each.why or twice)
     elif isinstance(content, list) and any(isinstance(item, Mapping | list) for item in content):
         for number, item in enumerate(content):
-            yield from _flat(item, f"{name}[{number}]", key, where, depth + 1)
+            pair = dict(item) if isinstance(item, _Pairs) else item
+            if isinstance(pair, Mapping) and (own := _of_pair(pair)):
+                yield from _flat(own[1], f"{name}.{own[0]}", key, where, depth + 1)
+            else:
+                yield from _flat(item, f"{name}[{number}]", key, where, depth + 1)
     elif isinstance(content, list):
         yield Written(name, ",".join(_spelled(item) or "null" for item in content), where(key))
     else:
         yield Written(name, _spelled(content), where(key))
+
+
+def _of_pair(pair: Mapping[str, object]) -> tuple[str, object] | None:
+    """The name and the value of a setting that is written as a table of these two; None for another table."""
+    name = pair.get("name", pair.get("key"))
+    return (
+        (name, pair["value"])
+        if isinstance(name, str) and pair.keys() <= {"name", "key", "value"} and "value" in pair
+        else None
+    )
 
 
 def _spelled(value: object) -> str | None:

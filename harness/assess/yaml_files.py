@@ -19,6 +19,8 @@ _STANDARD: Final = "tag:yaml.org,2002:"
 _OCTAL: Final = re.compile(r"[-+]?0[0-9_]+")
 #: Lists of variables, as compose files and Kubernetes have them.
 _VARIABLES: Final = frozenset({"environment", "env"})
+#: The names in a table that is one setting.
+_PAIRS: Final = ({"name", "value"}, {"key", "value"})
 _PROFILES: Final = ("spring.config.activate.on-profile", "spring.profiles")
 #: What is kept of the rest of a Kubernetes object, lest it decides.
 _DECIDING: Final = re.compile(
@@ -127,16 +129,16 @@ def _of_sequence(node: yaml.SequenceNode, place: _Place) -> Iterator[Written]:
             name, separator, value = item.value.partition("=")
             why = "" if separator else "its value comes from outside"
             yield Written(f"{place.name}.{name}", value, place.at(item), why)
-        elif variables and isinstance(item, yaml.MappingNode):
+        elif isinstance(item, yaml.MappingNode) and (variables or {key.value for key, _ in item.value} in _PAIRS):
             yield from _variable(item, place)
         else:
             yield from _flat(item, place.item(number))
 
 
 def _variable(node: yaml.MappingNode, place: _Place) -> Iterator[Written]:
-    """A variable of Kubernetes: its name, and its value or whence that comes."""
+    """A setting that is written as a table of two: its name, and its value or whence that comes."""
     pairs = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-    name, value = pairs.get("name"), pairs.get("value")
+    name, value = pairs.get("name", pairs.get("key")), pairs.get("value")
     if isinstance(name, yaml.ScalarNode):
         if isinstance(value, yaml.ScalarNode):
             yield _scalar(value, place.inside(name.value))
