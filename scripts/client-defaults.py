@@ -76,11 +76,14 @@ def defaults_printed(classes: str) -> dict[str, str]:
 
 def librdkafka_defaults(wheel: Path) -> tuple[str, dict[str, str]]:
     """The release of the librdkafka in a wheel of confluent-kafka, and its defaults."""
-    with tempfile.TemporaryDirectory() as directory:
-        with zipfile.ZipFile(wheel) as archive:
-            names = [name for name in archive.namelist() if ".so" in name and "libs/" in name]
-            archive.extractall(directory, names)
-        said = _run(sys.executable, __file__, "--table", directory)
+    with tempfile.TemporaryDirectory() as directory, zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory, [name for name in archive.namelist() if ".so" in name and "libs/" in name])
+        return defaults_of_libraries(Path(directory))
+
+
+def defaults_of_libraries(directory: Path) -> tuple[str, dict[str, str]]:
+    """The release of the librdkafka in a directory, which has the libraries that it needs, too, and its defaults."""
+    said = _run(sys.executable, __file__, "--table", str(directory))
     release, _, table = said.partition("\n")
     rows = ([cell.strip() for cell in line.split("|")] for line in table.splitlines() if line.count("|") >= 4)
     # A row that is another name for a setting has no default of its own.

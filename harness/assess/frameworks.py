@@ -78,9 +78,9 @@ _BEGINNINGS: Final = (
     "internal.", "key.", "listeners", "metric", "offset.", "plugin.", "reconnect.", "response.", "rest.", "sasl.",
     "scheduled.", "security.", "session.", "ssl.", "status.", "task.", "topic.", "value.", "worker.",
 )  # fmt: skip
-#: Since these releases Connect switches idempotence off where no one asks for it (KAFKA-13759); in 3.0.0 and 3.1.0
-#: producers had it not by default, and before 3.0 neither (KAFKA-13598, KIP-679).
-_IDEMPOTENT_WORKERS: Final = (Version(3, 0, 1), Version(3, 0, 1))
+#: The one release whose workers have producers with idempotence by default: 3.0.2, 3.1.1 and all since switch it off
+#: (KAFKA-13759), and in 3.1.0, 3.0.0 and before the client's own default is off (KAFKA-13598, KIP-679).
+_IDEMPOTENT_WORKER: Final = Version(3, 0, 1)
 
 
 def _of_connect(name: str) -> Meaning:
@@ -93,13 +93,11 @@ def _base_of_connect(kind: Kind, _: Values, version: Version | None) -> Values:
     """What a worker gives its clients (``Worker.baseProducerConfigs``, ``baseConsumerConfigs``)."""
     if kind == "consumer":
         return {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    first, last = _IDEMPOTENT_WORKERS
-    on = version is not None and first <= version <= last
     return {
         "acks": "all",
         "max.in.flight.requests.per.connection": "1",
         "delivery.timeout.ms": _INT_MAX,
-        **({} if on else {"enable.idempotence": "false"}),
+        **({} if version == _IDEMPOTENT_WORKER else {"enable.idempotence": "false"}),
     }
 
 

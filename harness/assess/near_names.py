@@ -38,7 +38,7 @@ _BESIDE: Final = (
     "apicurio.", "auto.register.", "avro.", "confluent.", "json.", "logging.", "management.", "metric", "protobuf.",
     "sasl.", "schema.", "specific.", "ssl.", "security.", "value.", "key.", "use.latest.",
 )  # fmt: skip
-#: A name is taken for a slip of another that is at least so alike; behind a prefix there is more to be alike by chance.
+#: A name is taken for a slip of another that begins likewise and is so alike; behind a prefix more is alike by chance.
 _ALIKE: Final = 0.75
 _ALIKE_BEHIND: Final = 0.85
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -68,7 +68,8 @@ def near(name: str, kind: Kind) -> str:
             return found
     for ending in _endings(words):
         alike = _ALIKE if len(ending) == len(words) else _ALIKE_BEHIND
-        if close := difflib.get_close_matches("".join(ending), spellings, n=1, cutoff=alike):
+        like = [spelling for spelling in spellings if spelling[0] == ending[0][0]]
+        if close := difflib.get_close_matches("".join(ending), like, n=1, cutoff=alike):
             return spellings[close[0]]
     return ""
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import confluent_kafka
 import pytest
 from kafka import KafkaProducer
 from kafka import __version__ as kafka_python_version
@@ -132,6 +133,13 @@ def test_the_table_has_what_the_installed_kafka_python_says() -> None:
 
 
 @pytest.mark.system
+def test_the_table_has_what_the_installed_librdkafka_says(writer: ModuleType) -> None:
+    release, printed = writer.defaults_of_libraries(Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs")
+    assert printed
+    assert printed.items() <= defaults_of("librdkafka", numbers_of(release)).items()
+
+
+@pytest.mark.system
 def test_the_table_has_what_the_installed_kafka_does(writer: ModuleType, real_kafka: Installation) -> None:
     printed = writer.defaults_printed(":".join(map(str, real_kafka.jars)))
     assert printed
@@ -142,3 +150,14 @@ def test_a_version_has_up_to_four_numbers() -> None:
     assert numbers_of("0.11.0.3") == Version(0, 11, 0, 3)
     assert numbers_of("2.16") == Version(2, 16, 0)
     assert numbers_of("new") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "idempotent"),
+    [("2.8.2", "false"), ("3.0.0", "false"), ("3.0.1", "true"), ("3.0.2", "false"), ("3.1.1", "false"), ("", "false")],
+)
+def test_workers_of_connect_have_idempotent_producers_in_one_release(
+    version: str, idempotent: str, tmp_path: Path
+) -> None:
+    values, _ = of(f"java:{version}" if version else "", tmp_path, "plugin.path=/p\n")
+    assert (values["acks"], values["enable.idempotence"]) == ("all", idempotent)
