@@ -103,7 +103,9 @@ def _of_file(path: Path, option: str, asked: Asked) -> list[Client]:
         for client in clients_of(group, str(path), asked)
     ]
     if not clients:
-        raise PlanError(f"{path} has no setting of a client; name {what}")
+        brokers = any(_OF_BROKERS & {each.name for each in group.settings} for group in named)
+        whose = "is the configuration of a broker, which is given as FILE" if brokers else "has no setting of a client"
+        raise PlanError(f"{path} {whose}; name {what}")
     return clients
 
 

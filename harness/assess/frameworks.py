@@ -67,7 +67,7 @@ def framework_of(values: Values) -> Framework:
 
 # --- Kafka Connect, MirrorMaker 2 -------------------------------------------------------------------------------------
 
-_OF_ROLE: Final = re.compile(r"(producer|consumer)\.(override\.)?(.+)")
+_OF_ROLE: Final = re.compile(r"(producer|consumer)\.(.+)")
 #: Names that only the file of a worker has.
 _OF_WORKERS: Final = frozenset(
     {"config.storage.topic", "offset.storage.topic", "offset.storage.file.filename", "key.converter", "plugin.path"}
@@ -85,7 +85,7 @@ _IDEMPOTENT_WORKER: Final = Version(3, 0, 1)
 
 def _of_connect(name: str) -> Meaning:
     if match := _OF_ROLE.fullmatch(name):
-        return Reading(match[3], _kind(match[1]), rank=2 if match[2] else 1)
+        return Reading(match[2], _kind(match[1]), rank=1)
     return Aside.YES if name.startswith(_BEGINNINGS) or _plain(name) else None
 
 
@@ -116,9 +116,9 @@ def _of_connector(name: str) -> Meaning:
 
 def _of_mirrors(name: str) -> Meaning:
     if match := _OF_ROLE.fullmatch(name):
-        return Reading(match[3], _kind(match[1]), rank=1)
-    if match := re.fullmatch(r"([^.>]+)\.(?:(producer|consumer)\.)(override\.)?(.+)", name):
-        return Reading(match[4], _kind(match[2]), of=match[1], rank=3 if match[3] else 2)
+        return Reading(match[2], _kind(match[1]), rank=1)
+    if match := re.fullmatch(r"([^.>]+)\.(producer|consumer)\.(.+)", name):
+        return Reading(match[3], _kind(match[2]), of=match[1], rank=2)
     return None if re.search(r"\b(?:producer|consumer)s?\b", name) else Aside.YES
 
 

@@ -206,6 +206,7 @@ PREFIXES: Final = (
     Case(
         "once.properties", "plugin.path=/p\nexactly.once.source.support=enabled\n", {"transactional.id": "of each task"}
     ),
+    Case("no-worker.properties", "plugin.path=/p\nproducer.override.acks=1\n", {"acks": "all"}, frozenset({"acks"})),
     Case("slip.properties", "plugin.path=/p\nproducers.acks=1\n", {}, frozenset({"acks"})),
     Case(
         "connector.json",
@@ -273,6 +274,15 @@ PREFIXES: Final = (
         {},
         frozenset({"acks", "enable.idempotence"}),
     ),
+    Case(
+        "settings.json",
+        '{"Kafka": {"Producer": {"Acks": "Leader", "LingerMs": 5}}}',
+        {},
+        frozenset({"acks", "linger.ms"}),
+    ),
+    Case("producer.py", 'producer = KafkaProducer(bootstrap_servers="b", acks=1)\n', {}, frozenset({"acks"})),
+    Case("start.sh", "kafka-console-producer.sh --producer-property acks=1\n", {}, frozenset({"acks"})),
+    Case("kafka.properties", "kafka_producer_acks=1\nkafka_linger_ms=5\n", ONE | {"linger.ms": "5"}),
     Case("under.properties", "bootstrap.servers=b\nlinger_ms=5\n", {}, frozenset({"linger.ms"}), library="java"),
 )
 
@@ -311,7 +321,7 @@ def test_a_file_is_read_or_what_is_not_understood_is_said(case: Case, tmp_path: 
         ("<?xml version='1.0'?>\n<beans/>\n", "XML"),
         ("akka.kafka.producer {\n  kafka-clients {\n    acks = 1\n  }\n}\n", "HOCON"),
         ("replicaCount: 3\nimage:\n  tag: x\n", "has no setting of a client"),
-        ("broker.id=1\nlog.dirs=/d\ncompression.type=producer\n", "has no setting of a client"),
+        ("broker.id=1\nlog.dirs=/d\ncompression.type=producer\n", "of a broker, which is given as FILE"),
         ("some words without a setting\n", "has no setting of a client"),
         ("INFO KafkaConfig values: \n\tacks = 1\n", "a log without"),
         ("{", "is not JSON"),
