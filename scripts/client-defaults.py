@@ -92,7 +92,7 @@ def defaults_of_libraries(directory: Path) -> tuple[str, dict[str, str]]:
 
 
 def table_of_librdkafka(directory: Path) -> str:
-    """What librdkafka in a directory prints: its release, and its table. It is loaded into this process."""
+    """The release and the table that librdkafka in a directory prints. It is loaded into this process."""
     libraries = sorted(directory.rglob("*.so*"))
     (main,) = (file for file in libraries if file.name.startswith("librdkafka"))
     others = [file for file in libraries if file != main]
@@ -115,7 +115,7 @@ def table_of_librdkafka(directory: Path) -> str:
 
 def kafka_python_defaults(wheel: Path) -> dict[str, str]:
     """The defaults of a release of kafka-python, from its source: old releases cannot be imported any more."""
-    found: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     with zipfile.ZipFile(wheel) as archive:
         names = [
             name for name in archive.namelist() if re.fullmatch(r"kafka/(producer/kafka|consumer/group)\.py", name)
@@ -125,10 +125,10 @@ def kafka_python_defaults(wheel: Path) -> dict[str, str]:
             for node in ast.walk(tree):
                 match node:
                     case ast.Assign(targets=[ast.Name(id="DEFAULT_CONFIG")], value=ast.Dict() as table):
-                        found = _of_dict(table) | found
-    if "acks" not in found:
-        raise ValueError(f"{wheel} has no defaults of producers: {sorted(found)}")
-    return _normal(found)
+                        defaults = _of_dict(table) | defaults
+    if "acks" not in defaults:
+        raise ValueError(f"{wheel} has no defaults of producers: {sorted(defaults)}")
+    return _normal(defaults)
 
 
 def _of_dict(table: ast.Dict) -> dict[str, str]:

@@ -27,7 +27,7 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"ka
     kafka_python: tuple[_Row, ...]
 
 
-#: What a client does without a setting that its release does not have yet.
+#: The behaviour of a client without a setting that its release does not have yet.
 _BEFORE: Final[Mapping[str, str]] = {
     "enable.idempotence": "false",
     "isolation.level": "read_uncommitted",
@@ -48,14 +48,14 @@ def numbers_of(text: str) -> Version | None:
 def releases_of(library: Library) -> Mapping[Version, Mapping[str, str]]:
     """All defaults of each release that was looked at, the oldest first."""
     rows: tuple[_Row, ...] = getattr(_data(), library.replace("-", "_"))
-    found: dict[Version, Mapping[str, str]] = {}
+    by_version: dict[Version, Mapping[str, str]] = {}
     defaults: Mapping[str, str] = {}
     for row in rows:
         version = numbers_of(row.release)
         assert version is not None  # noqa: S101
         defaults = {**defaults, **row.defaults}
-        found[version] = defaults
-    return found
+        by_version[version] = defaults
+    return by_version
 
 
 def defaults_of(library: Library, version: Version | None = None) -> dict[str, str]:
@@ -66,7 +66,7 @@ def defaults_of(library: Library, version: Version | None = None) -> dict[str, s
 
 
 def has(library: Library, version: Version | None, name: str) -> bool | None:
-    """Whether a release has a setting; None where that is not known. What the oldest has, those before it had, too."""
+    """True if a release has a setting; None where that is not known. What the oldest has, those before it had, too."""
     if version is None:
         return True
     releases = releases_of(library)

@@ -17,10 +17,10 @@ from harness.assess.client_values import NotAValueError, value_of
 from harness.assess.configuration import OF_CLIENTS, Client
 from harness.assess.near_names import DECISIVE_OF
 from harness.assess.other_texts import what_it_is
-from harness.assess.properties_files import Decoded, decoded, properties_in, read_text
+from harness.assess.properties_files import FileText, decoded, properties_in, read_text
 from harness.assess.read_clients import Asked, clients_of
 from harness.assess.setting_names import KIND_OF, Kind, is_known, only_of_librdkafka, stranger, with_dots
-from harness.assess.written_settings import Group, Written, from_json, from_toml, unfolded
+from harness.assess.written_settings import Program, Written, from_json, from_toml, unfolded
 from harness.errors import PlanError
 from harness.known_defects import Library
 from workloads import shown
@@ -109,18 +109,18 @@ def _of_file(path: Path, option: str, asked: Asked) -> list[Client]:
     return clients
 
 
-def _groups(file: Decoded, path: Path, kind: Kind) -> list[Group]:
+def _groups(file: FileText, path: Path, kind: Kind) -> list[Program]:
     text, name = file.text, str(path)
     if client_logs.is_log(text):
         return client_logs.groups_in(text, name, kind)
     if not text.lstrip().startswith("{") and (path.suffix in {".yml", ".yaml"} or _YAML.search(text)):
         groups = yaml_files.groups_in(text, name)
     else:
-        groups = [Group("", _settings(file, path))]
+        groups = [Program("", _settings(file, path))]
     return [group._replace(settings=list(unfolded(group.settings, yaml_files.table_in))) for group in groups]
 
 
-def _settings(file: Decoded, path: Path) -> list[Written]:
+def _settings(file: FileText, path: Path) -> list[Written]:
     text, name = file.text, str(path)
     if text.lstrip().startswith("{") or path.suffix == ".json":
         return _json(text, name)

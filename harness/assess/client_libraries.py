@@ -12,7 +12,7 @@ from harness.known_defects import Library
 from workloads import shown
 
 _LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
-#: What works with librdkafka, and whose own releases have other numbers; how each tells the one that it works with.
+#: Libraries that work with librdkafka, and whose own releases have other numbers; how each tells that of librdkafka.
 _WITH_LIBRDKAFKA: Final[Mapping[str, str]] = {
     "confluent-kafka-go": "kafka.LibraryVersion()",
     "confluent-kafka-dotnet": "Library.VersionString",
@@ -29,7 +29,7 @@ _WITH_LIBRDKAFKA: Final[Mapping[str, str]] = {
 }
 #: The wrapper whose releases have the numbers of the librdkafka in them.
 _SAME_NUMBERS: Final = "confluent-kafka"
-#: What works with Kafka's own client.
+#: Frameworks and libraries that work with Kafka's own client.
 _WITH_JAVA: Final = (
     "kafka-clients", "kafka-streams", "kafka-connect", "spring-kafka", "spring", "spring-boot", "quarkus", "smallrye",
     "micronaut", "flink", "spark", "alpakka", "akka", "pekko", "camel", "reactor-kafka", "vertx", "scala", "kotlin",

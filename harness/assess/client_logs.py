@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from harness.assess.setting_names import Kind
-from harness.assess.written_settings import Group, Written
+from harness.assess.written_settings import Program, Written
 
 _HEADER: Final = re.compile(r"\b(\w+)Config values:\s*")
 _ENTRY: Final = re.compile(r"(?:^|[\s|>\]:])([a-z][a-z0-9]*(?:\.[a-z0-9]+)*) =(?: (.*))?$")
@@ -23,7 +23,7 @@ def is_log(text: str) -> bool:
     return _HEADER.search(text) is not None
 
 
-def groups_in(text: str, file: str, kind: Kind) -> list[Group]:
+def groups_in(text: str, file: str, kind: Kind) -> list[Program]:
     """The clients of a kind that the log names, those with the same settings once.
 
     Raises:
@@ -33,12 +33,12 @@ def groups_in(text: str, file: str, kind: Kind) -> list[Group]:
         text = text.replace(r"\r", "").replace(r"\n", "\n").replace(r"\t", "\t")
     versions = set(_VERSION.findall(text))
     version = versions.pop() if len(versions) == 1 else ""
-    groups: dict[tuple[tuple[str, str | None], ...], Group] = {}
+    groups: dict[tuple[tuple[str, str | None], ...], Program] = {}
     for settings in _blocks(text, file, _OF_KIND[kind]):
         values = {each.name: each.value for each in settings}
         label = values.get("client.id") or ""
         without = tuple((name, value) for name, value in values.items() if name != "client.id")
-        groups.setdefault(without, Group("" if label == "null" else label, settings, whole=True, version=version))
+        groups.setdefault(without, Program("" if label == "null" else label, settings, whole=True, version=version))
     if not groups:
         raise ValueError(f'it is a log without "{_OF_KIND[kind]}Config values:", so without a {kind}')
     return list(groups.values())

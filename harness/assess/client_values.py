@@ -31,7 +31,7 @@ _NUMBERS: Final[Mapping[str, Range]] = {
     "retry.backoff.ms": Range(0, _LONG_MAX),
     "transaction.timeout.ms": Range(0),
 }
-#: What librdkafka takes, where it is not the same (its CONFIGURATION.md).
+#: The ranges that librdkafka takes, as far as they differ (its CONFIGURATION.md).
 _OF_LIBRDKAFKA: Final[Mapping[str, Range]] = {
     "max.in.flight.requests.per.connection": Range(1, 1_000_000),
     "request.timeout.ms": Range(1, 900_000),
@@ -61,7 +61,7 @@ _UNSET: Final = frozenset({"", "null", "None", "nil", "NULL", "~", "<none>", "un
 _WHOLE: Final = re.compile(r"[-+]?[0-9]+")
 _OF_C: Final = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9]\d*)")
 _FRACTION: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-#: What stands for a value that comes from elsewhere: ${env:ACKS}, $(ACKS), {{ acks }}, %(acks)s, <%= acks %>, @acks@.
+#: Signs of a value that comes from elsewhere: ${env:ACKS}, $(ACKS), {{ acks }}, %(acks)s, <%= acks %>, @acks@.
 _ELSEWHERE: Final = re.compile(
     r"\$\{.*?\}|\$\(.*?\)|\{\{.*?\}\}|%\(\w+\)s|<%.*?%>|#\{.*?\}|^@[\w.-]+@$|^\$\w+$|^%\w+%$", re.DOTALL
 )
@@ -137,7 +137,7 @@ def _choice(name: str, bare: str, library: Library) -> str:
 
 
 def _refusal(bare: str, library: Library) -> str:
-    """What is wrong with a value that does not parse."""
+    """The end of a sentence about a value that does not parse."""
     if bare[:1] in _QUOTES and len(bare) > 1:
         return f"and quotes are part of a value: {library} refuses to start with them; write it without"
     if _BEHIND.fullmatch(bare):

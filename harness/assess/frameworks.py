@@ -16,8 +16,8 @@ from harness.worlds.kafka.releases import Version
 _INT_MAX: Final = str(2**31 - 1)
 
 
-class Reading(NamedTuple):
-    """What a name says: the setting, of which kind of clients (None: of both), and of which of the file's clients.
+class NamedSetting(NamedTuple):
+    """The meaning of a name: a setting, the kind of clients that have it (None: both), and one of the file's clients.
 
     Of two names for one setting of a client that with the higher ``rank`` counts.
     """
@@ -34,7 +34,7 @@ class Aside(Enum):
     YES = "yes"
 
 
-Meaning = Reading | Aside | None
+Meaning = NamedSetting | Aside | None
 Values = Mapping[str, str]
 
 
@@ -47,7 +47,7 @@ class Framework(NamedTuple):
         read: the meaning of a name; None where it has none that is known.
         base: the settings that its clients of a kind have where nothing else is said, for a release of them if known.
         fixed: the settings that they have whatever is said.
-        missing: the sentence about the settings that decide and stand in another file; empty where there are none.
+        missing: the sentence about settings that decide and are in another file; empty where no other has them.
         unread: the sentence about names of it that are not read at all, by the beginning of these.
     """
 
@@ -85,12 +85,12 @@ _IDEMPOTENT_WORKER: Final = Version(3, 0, 1)
 
 def _of_connect(name: str) -> Meaning:
     if match := _OF_ROLE.fullmatch(name):
-        return Reading(match[2], _kind(match[1]), rank=1)
+        return NamedSetting(match[2], _kind(match[1]), rank=1)
     return Aside.YES if name.startswith(_BEGINNINGS) or _plain(name) else None
 
 
 def _base_of_connect(kind: Kind, _: Values, version: Version | None) -> Values:
-    """What a worker gives its clients (``Worker.baseProducerConfigs``, ``baseConsumerConfigs``)."""
+    """The settings that a worker gives its clients (``Worker.baseProducerConfigs``, ``baseConsumerConfigs``)."""
     if kind == "consumer":
         return {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
     return {
@@ -110,15 +110,15 @@ def _fixed_by_connect(kind: Kind, values: Values) -> Values:
 def _of_connector(name: str) -> Meaning:
     bare = name.removeprefix("config.")
     if match := re.fullmatch(r"(producer|consumer)\.override\.(.+)", bare):
-        return Reading(match[2], _kind(match[1]), rank=2)
+        return NamedSetting(match[2], _kind(match[1]), rank=2)
     return None if bare.startswith(("producer", "consumer")) else Aside.YES
 
 
 def _of_mirrors(name: str) -> Meaning:
     if match := _OF_ROLE.fullmatch(name):
-        return Reading(match[2], _kind(match[1]), rank=1)
+        return NamedSetting(match[2], _kind(match[1]), rank=1)
     if match := re.fullmatch(r"([^.>]+)\.(producer|consumer)\.(.+)", name):
-        return Reading(match[3], _kind(match[2]), of=match[1], rank=2)
+        return NamedSetting(match[3], _kind(match[2]), of=match[1], rank=2)
     return None if re.search(r"\b(?:producer|consumer)s?\b", name) else Aside.YES
 
 
@@ -132,12 +132,14 @@ def _of_streams(name: str) -> Meaning:
     if name.startswith(_ASIDE_OF_STREAMS) or name == "processing.guarantee":
         return Aside.YES
     if match := re.fullmatch(r"(producer|(?:main\.)?consumer)\.(.+)", name):
-        return Reading(match[2], _kind(match[1].removeprefix("main.")), rank=2 if match[1].startswith("main") else 1)
-    return Reading(name) if _plain(name) else None
+        return NamedSetting(
+            match[2], _kind(match[1].removeprefix("main.")), rank=2 if match[1].startswith("main") else 1
+        )
+    return NamedSetting(name) if _plain(name) else None
 
 
 def _base_of_streams(kind: Kind, values: Values, _: Version | None) -> Values:
-    """What Streams gives its clients (``StreamsConfig``)."""
+    """The settings that Streams gives its clients (``StreamsConfig``)."""
     if kind == "consumer":
         return {"auto.offset.reset": "earliest", "group.id": values["application.id"]}
     once = values.get("processing.guarantee", "").strip() in _EXACTLY_ONCE
@@ -178,7 +180,7 @@ _PROPERTY: Final = re.compile(r"spring\.kafka\.(?:(producer|consumer)\.)?propert
 
 def _of_spring(name: str) -> Meaning:
     if match := _PROPERTY.fullmatch(name):
-        return Reading(match[2], _kind(match[1]) if match[1] else None, rank=3 if match[1] else 1)
+        return NamedSetting(match[2], _kind(match[1]) if match[1] else None, rank=3 if match[1] else 1)
     lowered = name.lower()
     if not lowered.startswith("spring."):
         # An application's own names matter where they are about Kafka.
@@ -186,7 +188,7 @@ def _of_spring(name: str) -> Meaning:
     if match := re.fullmatch(r"spring\.kafka\.(producer|consumer|template)\.([\w-]+)", lowered):
         own = re.sub(r"[_-]", "", match[2])
         if setting := _OF_SPRING.get((match[1], own)):
-            return Reading(setting, _kind("producer" if match[1] == "template" else match[1]), rank=2)
+            return NamedSetting(setting, _kind("producer" if match[1] == "template" else match[1]), rank=2)
         return Aside.YES if own in _OTHERS_OF_SPRING or match[1] == "template" else None
     if re.match(r"spring\.kafka\.(?:producer|consumer)\.(?:ssl|security)\.", lowered):
         return Aside.YES
@@ -204,16 +206,16 @@ def _of_channels(name: str) -> Meaning:
     if match := _CHANNEL.fullmatch(name):
         kind: Kind = "producer" if match[1] == "outgoing" else "consumer"
         own = match[3].strip('"')
-        return Aside.YES if own in _OF_CHANNELS else Reading(own, kind, of=match[2].strip('"'), rank=2)
+        return Aside.YES if own in _OF_CHANNELS else NamedSetting(own, kind, of=match[2].strip('"'), rank=2)
     if match := re.fullmatch(r"mp\.messaging\.connector\.\"?[\w-]+\"?\.(.+)", name):
-        return Reading(match[1].strip('"'), rank=1)
+        return NamedSetting(match[1].strip('"'), rank=1)
     if name.startswith("kafka."):
-        return Reading(name.removeprefix("kafka."))
+        return NamedSetting(name.removeprefix("kafka."))
     return None if re.search(r"kafka|producer|consumer|messaging", name) else Aside.YES
 
 
 def _base_of_channels(kind: Kind, values: Values, _: Version | None) -> Values:
-    """What the connector of SmallRye, which Quarkus has, gives its clients, whatever the client's own defaults are."""
+    """The settings that the connector of SmallRye, which Quarkus has, gives its clients."""
     connectors = {value for name, value in values.items() if name.endswith(".connector")}
     if connectors and "smallrye-kafka" not in connectors:
         return {}
@@ -223,9 +225,9 @@ def _base_of_channels(kind: Kind, values: Values, _: Version | None) -> Values:
 def _of_micronaut(name: str) -> Meaning:
     if match := re.fullmatch(r"kafka\.(producer|consumer)s\.([^.]+)\.(.+)", name):
         default = match[2] == "default"
-        return Reading(match[3], _kind(match[1]), of="" if default else match[2], rank=1 if default else 2)
+        return NamedSetting(match[3], _kind(match[1]), of="" if default else match[2], rank=1 if default else 2)
     if name.startswith("kafka."):
-        return Reading(name.removeprefix("kafka."))
+        return NamedSetting(name.removeprefix("kafka."))
     return None if re.search(r"kafka|producer|consumer", name) else Aside.YES
 
 
@@ -246,7 +248,7 @@ _PHRASES: Final = ("default.topic.config", "default_topic_conf", "default.topic.
 def _of_none(name: str) -> Meaning:
     """A setting by its name, maybe behind words that say whose it is: producer.acks, kafka_consumer_group_id."""
     if _plain(name) or _plain(with_dots(name)):
-        return Reading(name)
+        return NamedSetting(name)
     for phrase in _PHRASES:
         if name.startswith(f"{phrase}.") or f".{phrase}." in name:
             before, _, setting = name.rpartition(f"{phrase}.")
@@ -267,7 +269,7 @@ def _behind(before: str, setting: str, rank: int) -> Meaning:
     roles = {word.rstrip("s") for word in before.lower().split(".")} & {"producer", "consumer"}
     if len(roles) > 1 or not _plain(with_dots(setting)):
         return None
-    return Reading(setting, _kind(roles.pop()) if roles else None, rank=rank)
+    return NamedSetting(setting, _kind(roles.pop()) if roles else None, rank=rank)
 
 
 def _plain(name: str) -> bool:
@@ -326,5 +328,5 @@ _FRAMEWORKS: Final = (
 
 
 def names_of_frameworks() -> Collection[str]:
-    """What the frameworks are called whose files are read."""
+    """The titles of the frameworks whose files are read."""
     return [each.title for each in _FRAMEWORKS if each.title]

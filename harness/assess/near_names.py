@@ -1,4 +1,4 @@
-"""Finds the setting that an unknown name may stand for: behind a prefix, in another spelling, or with a slip."""
+"""Finds the setting that an unknown name may mean: behind a prefix, in another spelling, or with a slip."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def inside(value: str, kind: Kind) -> str:
 
 @cache
 def near(name: str, kind: Kind) -> str:
-    """The decisive setting of such a client that a name may stand for; empty for none, and for every name that exists.
+    """The decisive setting of such a client that a name may mean; empty for none, and for every name that exists.
 
     A setting that some client has is itself, and no slip, in whichever library.
     """
@@ -64,8 +64,8 @@ def near(name: str, kind: Kind) -> str:
     words = [word.lower() for word in _WORD.findall(name)]
     spellings = _spellings(kind)
     for ending in _endings(words):
-        if found := spellings.get("".join(ending)):
-            return found
+        if decisive := spellings.get("".join(ending)):
+            return decisive
     for ending in _endings(words):
         alike = _ALIKE if len(ending) == len(words) else _ALIKE_BEHIND
         like = [spelling for spelling in spellings if spelling[0] == ending[0][0]]
@@ -94,7 +94,7 @@ def _spellings(kind: Kind) -> Mapping[str, str]:
 
 
 def _set_inside(kind: Kind) -> re.Pattern[str]:
-    """What sets a decisive setting inside a text: its name, with dots or underscores, and a sign behind it."""
+    """The pattern of a decisive setting inside a text: its name, with dots or underscores, and a sign behind it."""
     names = "|".join("[._]".join(map(re.escape, name.split("."))) for name in _names_of(kind))
     return re.compile(rf"(?<![\w.])({names})[\"']?\s*[=:]")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 _CLIENT: Final = "the file from which the client gets its settings, or settings such as acks=all"
 _CLUSTER: Final = "it as FILE, in front of --producer and --consumer"
-#: What tells a text, what it is, and what to give instead.
+#: The sign of a kind of texts, its name, and what to give instead.
 _KINDS: Final[Mapping[re.Pattern[str], tuple[str, str]]] = {
     re.compile(pattern, re.MULTILINE): (what, instead)
     for pattern, what, instead in (
@@ -33,5 +33,5 @@ _KINDS: Final[Mapping[re.Pattern[str], tuple[str, str]]] = {
 
 
 def what_it_is(text: str) -> tuple[str, str] | None:
-    """What a text is, and what to give instead; None where it may be a configuration of a client."""
+    """The kind of a text, and what to give instead; None where it may be a configuration of a client."""
     return next((words for pattern, words in _KINDS.items() if pattern.search(text)), None)

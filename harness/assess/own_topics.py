@@ -9,7 +9,7 @@ from typing import Final
 from harness.assess.configuration import Client
 from harness.records.assessment_file import Concern
 
-#: What the topics hold whose replication factor a setting is; MirrorMaker may have a cluster's name before it.
+#: The content of the topics whose replication factor a setting is; MirrorMaker may have a cluster's name before it.
 _HOLD: Final[Mapping[str, str]] = {
     "config.storage.replication.factor": "the configuration of every connector",
     "offset.storage.replication.factor": "the positions in every source: without them records are doubled or lost",

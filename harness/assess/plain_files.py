@@ -28,17 +28,17 @@ def is_environment(text: str) -> bool:
 
 def environment_in(text: str, file: str) -> list[Written]:
     """The variables, by their own names; quotes around a value are the shell's."""
-    found = []
+    settings = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("#") and (match := _VARIABLE.fullmatch(line)):
             value = match[2].strip()
             quoted = _QUOTED.fullmatch(value)
-            found.append(Written(match[1], quoted[2] if quoted else value, f"{file}, line {number}"))
-    return found
+            settings.append(Written(match[1], quoted[2] if quoted else value, f"{file}, line {number}"))
+    return settings
 
 
 def variables(settings: Sequence[Written]) -> list[Written]:
-    """Environment variables under the names of the settings that they stand for; other settings as they are.
+    """Environment variables under the names of the settings that they are written for; other settings as they are.
 
     The rule is that of Confluent's images (a dot is _, an underscore __, a dash ___) and of Spring's relaxed binding.
     Settings of a profile of Quarkus, such as %prod.kafka.acks, are uncertain.
@@ -76,13 +76,13 @@ def has_sections(text: str) -> bool:
 def sections_in(text: str, file: str) -> list[Written]:
     """The settings of an INI file, with the name of their section before their own, unless that is of every client."""
     section = ""
-    found = []
+    settings = []
     for number, line in enumerate(text.splitlines(), 1):
         if heading := _SECTION.fullmatch(line):
             section = "" if heading[1].lower() in _COMMON else f"{heading[1]}."
         elif not line.lstrip().startswith(("#", ";")) and (match := _PAIR.fullmatch(line)):
-            found.append(Written(f"{section}{match[1]}", match[2].strip(), f"{file}, line {number}"))
-    return found
+            settings.append(Written(f"{section}{match[1]}", match[2].strip(), f"{file}, line {number}"))
+    return settings
 
 
 def properties(text: str, file: str, encoding: Encoding) -> list[Written]:
@@ -96,17 +96,17 @@ def properties(text: str, file: str, encoding: Encoding) -> list[Written]:
             "it is UTF-16, which no client reads; save it as UTF-8, for example by iconv -f utf-16 -t utf-8"
         )
     entries = entries_in(text)
-    found = [Written(entry.name, trimmed(entry.value), f"{file}, line {entry.line}") for entry in entries]
+    settings = [Written(entry.name, trimmed(entry.value), f"{file}, line {entry.line}") for entry in entries]
     if encoding == "utf-8-sig" and entries and entries[0].line == 1:
-        found[0] = found[0]._replace(why=_MARKED)
-    return list(_of_documents(text, entries, found))
+        settings[0] = settings[0]._replace(why=_MARKED)
+    return list(_of_documents(text, entries, settings))
 
 
-def _of_documents(text: str, entries: Sequence[Entry], found: Sequence[Written]) -> Iterator[Written]:
+def _of_documents(text: str, entries: Sequence[Entry], settings: Sequence[Written]) -> Iterator[Written]:
     """The settings; those of a document of Spring that belongs to a profile are uncertain."""
     starts = [number for number, line in enumerate(text.splitlines(), 1) if _DOCUMENT.fullmatch(line)]
     profiles = {_document(entry.line, starts): trimmed(entry.value) for entry in entries if entry.name in _PROFILES}
-    for entry, each in zip(entries, found, strict=True):
+    for entry, each in zip(entries, settings, strict=True):
         profile = profiles.get(_document(entry.line, starts))
         uncertain = f"it counts where the profile {profile} is active" if profile else ""
         yield each._replace(why=each.why or uncertain)

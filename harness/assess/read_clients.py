@@ -9,14 +9,14 @@ from harness.assess.client_defaults import defaults_of, has, numbers_of
 from harness.assess.client_settings import ALIASES, unknown_defaults
 from harness.assess.client_values import NotAValueError, value_of
 from harness.assess.configuration import OF_CLIENTS, Client, NotUnderstood
-from harness.assess.frameworks import Framework, Reading, framework_of
+from harness.assess.frameworks import Framework, NamedSetting, framework_of
 from harness.assess.near_names import DECISIVE_OF, inside, near
 from harness.assess.own_topics import factors_of
 from harness.assess.setting_names import Kind, is_known, names_of_client, names_of_kafka, only_of_librdkafka, with_dots
-from harness.assess.written_settings import Group, Written
+from harness.assess.written_settings import Program, Written
 from harness.known_defects import Library
 
-#: The settings without which a client is not known, where they stand in another file, or were cut off.
+#: The settings without which a client is not known, where another file has them, or they were cut off.
 _NEEDED: Final[Mapping[Kind, tuple[str, ...]]] = {
     "producer": ("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries"),
     "consumer": ("auto.offset.reset", "enable.auto.commit"),
@@ -27,7 +27,7 @@ _SAID_SINCE: Final = (3, 0, 0)
 
 
 class Asked(NamedTuple):
-    """What is asked of a file: its clients of a kind, of a library and release, where the user named these."""
+    """The question about a file: its clients of a kind, of a library and release, where the user named these."""
 
     kind: Kind
     library: Library | None = None
@@ -38,38 +38,38 @@ class _Read(NamedTuple):
     """A setting of a client as it was read: its place in the order of names that count, and what is written."""
 
     setting: str
-    reading: Reading
+    reading: NamedSetting
     written: Written
 
 
 class _Names(NamedTuple):
-    """What the names of a group say."""
+    """The meanings of the names of a program's settings."""
 
     read: Sequence[_Read]
     strange: Sequence[str]
     not_understood: Sequence[NotUnderstood]
 
 
-def clients_of(group: Group, file: str, asked: Asked) -> list[Client]:
+def clients_of(group: Program, file: str, asked: Asked) -> list[Client]:
     """The clients of the kind that is asked for which a group's settings make; none where they are of no client."""
     values = {each.name: each.value or "" for each in group.settings}
     framework = framework_of(values)
     names = _names_of(group, framework, asked)
     library = asked.library or _told(names.read, framework, asked.kind)
-    readable = any(isinstance(framework.read(each), Reading) for each in values)
+    readable = any(isinstance(framework.read(each), NamedSetting) for each in values)
     if not framework.title and not readable and not names.not_understood:
         return []  # whatever it is, it has no client
     return _Reader(group, file, asked, framework, library).clients(names, values)
 
 
-def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
+def _names_of(group: Program, framework: Framework, asked: Asked) -> _Names:
     read: list[_Read] = []
     strange: list[str] = []
     not_understood: list[NotUnderstood] = []
     beginning, sentence = framework.unread
     for each in group.settings:
         meaning = framework.read(each.name)
-        if isinstance(meaning, Reading):
+        if isinstance(meaning, NamedSetting):
             if meaning.kind in (None, asked.kind):
                 read.append(_Read(meaning.setting, meaning, each))
         elif meaning is None:
@@ -81,13 +81,13 @@ def _names_of(group: Group, framework: Framework, asked: Asked) -> _Names:
                 not_understood.append(_unclear(each, _why_near(decisive, framework), decisive))
             if not framework.title:
                 strange.append(each.name)
-        if not isinstance(meaning, Reading) or meaning.setting not in OF_CLIENTS:
-            not_understood += _inside(each, asked.kind, alone=not isinstance(meaning, Reading))
+        if not isinstance(meaning, NamedSetting) or meaning.setting not in OF_CLIENTS:
+            not_understood += _inside(each, asked.kind, alone=not isinstance(meaning, NamedSetting))
     return _Names(read, strange, not_understood)
 
 
 def _inside(written: Written, kind: Kind, *, alone: bool) -> Iterator[NotUnderstood]:
-    """What a value that is no value of a decisive setting says of one; ``alone``: its name alone says so, too."""
+    """The doubt about a decisive setting that another's value has; ``alone``: its name alone is enough."""
     value = written.value or ""
     if decisive := inside(value, kind) or (value if alone and value in DECISIVE_OF[kind] else ""):
         why = f"{decisive} is set inside the value of another setting, which is not read; write it as a setting"
@@ -96,7 +96,7 @@ def _inside(written: Written, kind: Kind, *, alone: bool) -> Iterator[NotUnderst
 
 def _why_near(decisive: str, framework: Framework) -> str:
     whose = f"to {framework.title}" if framework.title else "of a client"
-    return f"this name is not known {whose}, and may stand for {decisive}; write {decisive} if it does, or leave it out"
+    return f"this name is not known {whose}, and may mean {decisive}; write {decisive} if it does, or leave it out"
 
 
 def _unclear(written: Written, why: str, name: str) -> NotUnderstood:
@@ -122,7 +122,7 @@ def _underscored(name: str, kind: Kind) -> bool:
 class _Reader:
     """Makes clients of what was read of one group."""
 
-    def __init__(self, group: Group, file: str, asked: Asked, framework: Framework, library: Library) -> None:
+    def __init__(self, group: Program, file: str, asked: Asked, framework: Framework, library: Library) -> None:
         self._group = group
         self._file = file
         self._kind = asked.kind
@@ -202,11 +202,11 @@ class _Reader:
                 strange.append(each.written.name)
                 return ""
             return name
-        there = has(self._library, version, name)
-        if there is True:
+        present = has(self._library, version, name)
+        if present is True:
             return name
         which = f"{self._library} {self._version}"
-        why = f"it is not known whether {which} has this setting" if there is None else f"{which} lacks this setting"
+        why = f"it is not known whether {which} has this setting" if present is None else f"{which} lacks this setting"
         unclear.append(_unclear(each.written, f"{why}, and a release without it refuses to start", name))
         return ""
 
@@ -232,7 +232,7 @@ class _Reader:
         return value, []
 
     def _value(self, name: str, written: Written) -> str | None:
-        """The value of what is written; None for "not set". Raises NotAValueError where it is none."""
+        """The value of what is written; None for "not set". Raises NotAValueError."""
         text = self._text(name, written)
         return None if text is None else value_of(name, text, self._library)
 
@@ -256,7 +256,7 @@ class _Reader:
         )
 
     def _missing(self, given: Mapping[str, object]) -> Iterator[NotUnderstood]:
-        """What decides and is not there, where defaults do not stand in for it."""
+        """The settings that decide and are missing, where no default may be taken."""
         version = numbers_of(self._version)
         for name in _NEEDED[self._kind]:
             if name in given:

@@ -28,7 +28,7 @@ class Written(NamedTuple):
     why: str = ""
 
 
-class Group(NamedTuple):
+class Program(NamedTuple):
     """The settings of one program: those of a file, or of a service of a composed one, by its ``label``.
 
     ``whole``: these are all settings with which a client works, so that no default is missing. ``version`` is the
@@ -58,7 +58,7 @@ def from_json(text: str, file: str) -> list[Written]:
 
 
 def from_toml(text: str, file: str) -> list[Written]:
-    """The settings of a TOML file, likewise. Raises ValueError where it is none."""
+    """The settings of a TOML file, likewise. Raises ValueError where it is not one."""
     return _table(tomllib.loads(text, parse_float=str), lambda _: file)
 
 

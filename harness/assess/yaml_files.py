@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import yaml
 
 from harness.assess.properties_files import entries_in, trimmed
-from harness.assess.written_settings import DEPTH_MAX, Group, Written, limited
+from harness.assess.written_settings import DEPTH_MAX, Program, Written, limited
 
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TEXT: Final = "tag:yaml.org,2002:str"
@@ -22,32 +22,32 @@ _VARIABLES: Final = frozenset({"environment", "env"})
 #: The names in a table that is one setting.
 _PAIRS: Final = ({"name", "value"}, {"key", "value"})
 _PROFILES: Final = ("spring.config.activate.on-profile", "spring.profiles")
-#: What is kept of the rest of a Kubernetes object, lest it decides.
+#: Names in the rest of a Kubernetes object that may decide.
 _DECIDING: Final = re.compile(
     r"acks|idempoten|retries|flight|linger|transaction|offset|isolation|guarantee", re.IGNORECASE
 )
-#: What stands in a Kubernetes object for a whole file.
+#: The ends of names in a Kubernetes object whose values are whole files.
 _FILE: Final = re.compile(r"\.(properties|conf|env|ini|config|ya?ml)$")
 
 
-class _Place(NamedTuple):
-    """Where a node stands: the name of its setting, and the file."""
+class _Position(NamedTuple):
+    """The position of a node: the name of its setting, and the file."""
 
     name: str
     file: str
     depth: int = 0
 
-    def inside(self, key: str) -> _Place:
-        return _Place(f"{self.name}.{key}" if self.name else key, self.file, self.depth + 1)
+    def inside(self, key: str) -> _Position:
+        return _Position(f"{self.name}.{key}" if self.name else key, self.file, self.depth + 1)
 
-    def item(self, number: int) -> _Place:
-        return _Place(f"{self.name}[{number}]", self.file, self.depth + 1)
+    def item(self, number: int) -> _Position:
+        return _Position(f"{self.name}[{number}]", self.file, self.depth + 1)
 
-    def at(self, node: yaml.Node) -> str:
+    def line_of(self, node: yaml.Node) -> str:
         return f"{self.file}, line {node.start_mark.line + 1}"
 
 
-def groups_in(text: str, file: str) -> list[Group]:
+def groups_in(text: str, file: str) -> list[Program]:
     """The settings of every document; those of a compose file or of Kubernetes by service or object.
 
     Documents that belong to a profile of Spring are uncertain: they count where the profile is active.
@@ -62,9 +62,9 @@ def groups_in(text: str, file: str) -> list[Group]:
     if not any(isinstance(node, yaml.MappingNode) for node in nodes):
         raise ValueError("it is not a table of settings")
     common: list[Written] = []
-    groups: list[Group] = []
+    groups: list[Program] = []
     for node in nodes:
-        settings = limited(_flat(node, _Place("", file)))
+        settings = limited(_flat(node, _Position("", file)))
         names = {each.name for each in settings}
         if any(name.startswith("services.") for name in names):
             groups += _by_service(settings)
@@ -72,14 +72,14 @@ def groups_in(text: str, file: str) -> list[Group]:
             groups.append(_of_kubernetes(settings, file))
         else:
             common += _of_profile(settings)
-    return [*groups, Group("", common)] if common else groups
+    return [*groups, Program("", common)] if common else groups
 
 
 def table_in(text: str, where: str) -> list[Written]:
     """The settings of a table in one line, which may be JSON, or the repr of Python or JavaScript.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -87,67 +87,67 @@ def table_in(text: str, where: str) -> list[Written]:
         raise ValueError("it is no table") from error
     if not isinstance(node, yaml.MappingNode):
         raise ValueError("it is no table")
-    return limited(each._replace(where=where) for each in _flat(node, _Place("", where)))
+    return limited(each._replace(where=where) for each in _flat(node, _Position("", where)))
 
 
-def _flat(node: yaml.Node, place: _Place) -> Iterator[Written]:
-    if place.depth > DEPTH_MAX:
+def _flat(node: yaml.Node, position: _Position) -> Iterator[Written]:
+    if position.depth > DEPTH_MAX:
         raise ValueError("its tables are too deep inside each other")
     if isinstance(node, yaml.MappingNode):
-        yield from _of_mapping(node, place)
+        yield from _of_mapping(node, position)
     elif isinstance(node, yaml.SequenceNode):
-        yield from _of_sequence(node, place)
+        yield from _of_sequence(node, position)
     elif isinstance(node, yaml.ScalarNode):
-        yield _scalar(node, place)
+        yield _scalar(node, position)
 
 
-def _of_mapping(node: yaml.MappingNode, place: _Place) -> Iterator[Written]:
+def _of_mapping(node: yaml.MappingNode, position: _Position) -> Iterator[Written]:
     keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
     merged = [(key, value) for key, value in node.value if key.tag == _MERGE]
     own = [(key, value) for key, value in node.value if key.tag != _MERGE]
     for _, value in merged:
         tables = value.value if isinstance(value, yaml.SequenceNode) else [value]
         for table in tables:
-            for each in _flat(table, place._replace(depth=place.depth + 1)):
-                if each.name.removeprefix(f"{place.name}.").partition(".")[0] not in keys:
+            for each in _flat(table, position._replace(depth=position.depth + 1)):
+                if each.name.removeprefix(f"{position.name}.").partition(".")[0] not in keys:
                     yield each
     for key, value in own:
         if not isinstance(key, yaml.ScalarNode):
             raise ValueError(f"line {key.start_mark.line + 1}: a name is no text")
         twice = "it is there twice" if keys.count(key.value) > 1 else ""
-        yield from (each._replace(why=each.why or twice) for each in _flat(value, place.inside(key.value)))
+        yield from (each._replace(why=each.why or twice) for each in _flat(value, position.inside(key.value)))
 
 
-def _of_sequence(node: yaml.SequenceNode, place: _Place) -> Iterator[Written]:
-    variables = place.name.rpartition(".")[2] in _VARIABLES
+def _of_sequence(node: yaml.SequenceNode, position: _Position) -> Iterator[Written]:
+    variables = position.name.rpartition(".")[2] in _VARIABLES
     plain = all(isinstance(item, yaml.ScalarNode) for item in node.value)
     if plain and not variables:
-        yield Written(place.name, ",".join(item.value for item in node.value), place.at(node))
+        yield Written(position.name, ",".join(item.value for item in node.value), position.line_of(node))
         return
     for number, item in enumerate(node.value):
         if variables and isinstance(item, yaml.ScalarNode):
             name, separator, value = item.value.partition("=")
             why = "" if separator else "its value comes from outside"
-            yield Written(f"{place.name}.{name}", value, place.at(item), why)
+            yield Written(f"{position.name}.{name}", value, position.line_of(item), why)
         elif isinstance(item, yaml.MappingNode) and (variables or {key.value for key, _ in item.value} in _PAIRS):
-            yield from _variable(item, place)
+            yield from _variable(item, position)
         else:
-            yield from _flat(item, place.item(number))
+            yield from _flat(item, position.item(number))
 
 
-def _variable(node: yaml.MappingNode, place: _Place) -> Iterator[Written]:
+def _variable(node: yaml.MappingNode, position: _Position) -> Iterator[Written]:
     """A setting that is written as a table of two: its name, and its value or whence that comes."""
     pairs = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
     name, value = pairs.get("name", pairs.get("key")), pairs.get("value")
     if isinstance(name, yaml.ScalarNode):
         if isinstance(value, yaml.ScalarNode):
-            yield _scalar(value, place.inside(name.value))
+            yield _scalar(value, position.inside(name.value))
         else:
-            yield Written(place.inside(name.value).name, "", place.at(node), "its value comes from outside")
+            yield Written(position.inside(name.value).name, "", position.line_of(node), "its value comes from outside")
 
 
-def _scalar(node: yaml.ScalarNode, place: _Place) -> Written:
-    written = Written(place.name, node.value, place.at(node))
+def _scalar(node: yaml.ScalarNode, position: _Position) -> Written:
+    written = Written(position.name, node.value, position.line_of(node))
     if node.tag == _TEXT or not node.tag.startswith(_STANDARD):
         foreign = "" if node.tag == _TEXT else f"{node.tag} is made of it, which is not known here"
         return written._replace(why=foreign)
@@ -165,16 +165,16 @@ def _of_profile(settings: list[Written]) -> list[Written]:
     return [each._replace(why=each.why or why) for each in settings]
 
 
-def _by_service(settings: list[Written]) -> list[Group]:
+def _by_service(settings: list[Written]) -> list[Program]:
     """The variables of each service of a compose file."""
     services: dict[str, list[Written]] = {}
     for each in settings:
         if match := re.fullmatch(r"services\.(.+?)\.environment\.(.+)", each.name, re.DOTALL):
             services.setdefault(match[1], []).append(each._replace(name=match[2]))
-    return [Group(f"service {service}", own) for service, own in services.items()]
+    return [Program(f"service {service}", own) for service, own in services.items()]
 
 
-def _of_kubernetes(settings: list[Written], file: str) -> Group:
+def _of_kubernetes(settings: list[Written], file: str) -> Program:
     """The variables of an object's containers, the files that it holds, or its configuration of Kafka Connect."""
     names = {each.name: each.value for each in settings}
     label = f"{names['kind']} {names.get('metadata.name', '')}".strip()
@@ -190,7 +190,7 @@ def _of_kubernetes(settings: list[Written], file: str) -> Group:
             kept.append(each)
     if names["kind"] == "KafkaConnect":
         kept.append(Written("plugin.path", "", file))
-    return Group(label, kept)
+    return Program(label, kept)
 
 
 def _of_data(each: Written, file: str) -> list[Written]:

@@ -27,7 +27,7 @@ def block(acks: str, *, client: str = "a", idempotent: str = "false", transactio
 
 
 class Case(NamedTuple):
-    """A file, and what must come of it: settings of its first client, and names that are not understood."""
+    """A file, and the outcome: settings of its first client, and names that are not understood."""
 
     name: str
     text: str

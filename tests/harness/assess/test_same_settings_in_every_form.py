@@ -34,7 +34,7 @@ NOISE: Final = {
 IN_SPRING: Final = {"acks": "acks", "retries": "retries", "transactional.id": "transaction-id-prefix"}
 
 Drawn = Mapping[str, str]
-#: What a form makes of settings: its text, and the settings that its framework adds or fixes.
+#: A form makes of settings a file's name, its text, and the settings that its framework adds or fixes.
 Form = Callable[[Drawn, random.Random], tuple[str, str, Drawn]]
 
 
@@ -165,7 +165,7 @@ FORMS: Final[Mapping[str, Form]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_settings_that_were_drawn(form: str, tmp_path: Path) -> None:
-    known = 0
+    understood = 0
     for seed in range(CONFIGURATIONS):
         values = drawn(seed)
         rng = random.Random(f"{form} {seed}")
@@ -178,9 +178,14 @@ def test_every_form_gives_the_settings_that_were_drawn(form: str, tmp_path: Path
         expected = effective(Client(name="c", library="java", settings=settings))
         (client,) = clients_named([str(file)], "--producer")
         unclear = {each.name for each in client.not_understood}
-        found = effective(client)
-        wrong = {own: found[own] for own in expected.keys() & found.keys() if found[own] != expected[own]}
+        read_values = effective(client)
+        wrong = {
+            own: read_values[own] for own in expected.keys() & read_values.keys() if read_values[own] != expected[own]
+        }
         assert not wrong or unclear, (f"seed {seed}", values, wrong, text)
-        assert unclear or ("transactional.id" in found) == ("transactional.id" in expected), (f"seed {seed}", text)
-        known += not unclear
-    assert known == CONFIGURATIONS, "all that is written here is understood"
+        assert unclear or ("transactional.id" in read_values) == ("transactional.id" in expected), (
+            f"seed {seed}",
+            text,
+        )
+        understood += not unclear
+    assert understood == CONFIGURATIONS, "all that is written here is understood"
