@@ -243,8 +243,10 @@ class _Reader:
             return False
 
     def _text(self, name: str, written: Written) -> str | None:
-        spring = self._framework.title == "Spring" and name == "isolation.level"
-        return written.value.lower().replace("-", "_") if spring and written.value else written.value
+        if self._framework.title != "Spring":
+            return written.value
+        value = written.value or ""  # to Spring, null is an empty text
+        return value.lower().replace("-", "_") if name == "isolation.level" else value
 
     def _unlike_its_log(self) -> bool:
         version = numbers_of(self._version)

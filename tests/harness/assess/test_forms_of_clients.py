@@ -129,6 +129,7 @@ NO_VALUES: Final = (
     Case("s.properties", "isolation.level=committed\n", {}, frozenset({"isolation.level"}), CONSUMER),
 )
 SPRING: Final = (
+    Case("null.yml", "spring.kafka.producer:\n  acks:\n  transaction-id-prefix:\n", {}, frozenset({"acks"})),
     Case("a.properties", "spring.kafka.producer.acks=1\nspring.kafka.consumer.group-id=g\n", ONE),
     Case("b.properties", "spring.kafka.producer.properties[acks]=1\nserver.port=1\n", ONE),
     Case("c.properties", "spring.kafka.properties.acks=0\nspring.kafka.producer.acks=1\n", ONE),
