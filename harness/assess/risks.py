@@ -8,6 +8,7 @@ from typing import Final
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
+from harness.assess.own_topics import risks_of_own_topics
 from harness.assess.reckoning import LATEST
 from harness.records.assessment_file import Concern
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -35,6 +36,7 @@ def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: S
     if not group.internal:
         yield from _of_producer(cluster, producer)
         yield from of_internal(cluster, [producer], consumers)
+        yield from risks_of_own_topics([producer, *consumers])
         for consumer in consumers:
             yield from _of_consumer(consumer)
 
