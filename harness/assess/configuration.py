@@ -210,7 +210,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """A producer or a consumer: its library, and its settings as they were given, under Kafka's names.
 
     ``name`` is its file, or says where it came from; ``assumed``: no one was named. ``version`` may be empty.
-    ``strange`` are names in its file that no such client is known to have.
+    ``strange`` are names in its file that no such client is known to have. ``topics`` are the replication factors with
+    which its framework, such as Kafka Connect, makes topics of its own, by the names of these settings.
     """
 
     name: str
@@ -220,3 +221,4 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     strange: tuple[str, ...] = ()
     assumed: bool = False
     not_understood: tuple[NotUnderstood, ...] = ()
+    topics: Mapping[str, str] = {}

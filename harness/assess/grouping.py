@@ -109,8 +109,9 @@ def _deciding(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole(text: str, otherwise: int) -> int:
-    """The whole number in a text; ``otherwise`` where it is not one."""
-    try:
-        return int(text)
-    except ValueError:
-        return otherwise
+    """The whole number in a text, which was held against Kafka's rules when it was read; ``otherwise`` for none at all.
+
+    Raises:
+        ValueError: it is no whole number, so that its reader let something pass.
+    """
+    return int(text) if text else otherwise

@@ -35,6 +35,11 @@ def limits_of(
     yield from _of_release(cluster)
     yield from assumptions(cluster, producers)
     yield from _of_names(cluster)
+    if cluster.settings.get("process.roles") == "broker" and not cluster.controllers:
+        yield (
+            "No server.properties of a controller was read. The controllers decide by their own file whether a replica "
+            "out of sync may lead: it is taken that it says what the brokers' files say."
+        )
     yield from _of_clients(producers, consumers, {topic.name for topic in cluster.topics})
     for risk in of_internal(cluster, producers, consumers, used=False):
         yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."

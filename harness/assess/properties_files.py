@@ -24,7 +24,7 @@ _MARKS: Final[Mapping[bytes, Encoding]] = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-#: What Java takes for the space around names and values; it knows no other.
+#: The space around names and values to Java; it knows no other.
 _SPACE: Final = " \t\f"
 _LINE: Final = re.compile(r"\r\n|\r|\n")
 _ENTRY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.DOTALL)
@@ -35,7 +35,7 @@ _SIGNS: Final[Mapping[str, str]] = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 
 
-class Decoded(NamedTuple):
+class FileText(NamedTuple):
     """The text of a file without its byte order mark, and the encoding that the bytes have."""
 
     text: str
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
     line: int
 
 
-def decoded(path: Path, what: str) -> Decoded:
+def decoded(path: Path, what: str) -> FileText:
     """The text of a file that is named on the command line, and its encoding.
 
     What is not UTF-8 is taken for Latin-1, as Java takes every file of properties. UTF-16 is told by its mark.
@@ -64,13 +64,13 @@ def decoded(path: Path, what: str) -> Decoded:
         if path.stat().st_size > _BYTES_MAX:
             raise PlanError(f"{path} has more than 200 MB; name {what}")
         content = path.read_bytes()
-        encoding = next((found for mark, found in _MARKS.items() if content.startswith(mark)), _unmarked(content))
+        encoding = next((marked for mark, marked in _MARKS.items() if content.startswith(mark)), _unmarked(content))
         text = content.decode(encoding)
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path} cannot be read ({reason_of(error)}); name {what}") from error
     if "\0" in text:
         raise PlanError(f"{path} is not text, or is UTF-16 without a byte order mark; save it as UTF-8, or name {what}")
-    return Decoded(text, encoding)
+    return FileText(text, encoding)
 
 
 def read_text(path: Path, what: str) -> str:

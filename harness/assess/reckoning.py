@@ -55,7 +55,9 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     if group.settings["flush.messages"] == "1":
         values["flush.messages"] = 1
     for name in TIMES:
-        value = whole(client.get(name) or cluster.broker_setting(name), 0)
+        value = whole(
+            (client.get(name) or cluster.broker_setting(name)).partition(".")[0], 0
+        )  # 0.5 is less than simulated
         values[name] = min(max(value, 1 if name != "linger.ms" else 0), _MOST_MS.get(name, _HOUR_MS))
     # librdkafka takes a request limit beyond the limit of the delivery; then the shorter one acts.
     spare_ms = _number(values, "delivery.timeout.ms") - _number(values, "linger.ms")

@@ -12,6 +12,7 @@ from harness.assess.concerns import COPIES, risk
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import SMALL_BYTES, TopicGroup, whole
 from harness.assess.internal_topics import of_internal, of_own_settings, of_unmakeable
+from harness.assess.own_topics import risks_of_own_topics
 from harness.assess.reckoning import LATEST
 from harness.records.assessment_file import Concern
 from workloads import NEVER
@@ -30,6 +31,7 @@ def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: S
         yield from _of_producer(cluster, producer)
         yield from of_internal(cluster, [producer], consumers)
         yield from of_unmakeable(cluster)
+        yield from risks_of_own_topics([producer, *consumers])
         for consumer in consumers:
             yield from _of_consumer(consumer, producer)
 
@@ -64,7 +66,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Concern]:
         if name in group.settings or name in {"replica.lag.time.max.ms", "broker.session.timeout.ms"}:
             yield risk(
                 f"differing-{name}",
-                f"brokers differ in {name}: {', '.join(values)}; the value of the current leader applies",
+                f"brokers differ in {name}: {', '.join(values)}; all else here is about the first, the worst",
                 f"the same {name} on every broker",
                 "none",
             )

@@ -83,16 +83,17 @@ def _unclean(
     """Who may be elected: the topic's own value, or the controllers'; a broker shows what it has inherited itself."""
     default = OF_TOPICS[UNCLEAN].default
     mine, theirs = brokers.value or default, controllers.value or default
-    if shown_by_broker is None or said.owned_whole:
-        if controllers.known:
-            return Said(theirs, "the controllers"), controllers.unclear
-        return (None, ()) if brokers.value is None else _doubt(UNCLEAN, f"the brokers have {mine}", mine, controllers)
-    if not isinstance(shown_by_broker, Said):
-        return shown_by_broker, ()
-    value = shown_by_broker.value
-    if (brokers.known and mine != value) or (controllers.known and theirs == value and not controllers.unclear):
-        return shown_by_broker, ()
-    return _doubt(UNCLEAN, f"the listing has {value}, which may be the brokers'", value, controllers)
+    shown = None if said.owned_whole else shown_by_broker
+    if isinstance(shown, NotUnderstood):
+        return shown, ()
+    value = mine if shown is None else shown.value
+    if controllers.known and shown is None:
+        return Said(theirs, "the controllers"), controllers.unclear
+    own = shown is not None and brokers.known and mine != value
+    if own or (value == theirs and not controllers.unclear):
+        return shown, ()
+    has = "the brokers have" if brokers.known else "the listing, which may show the brokers' value, has"
+    return _doubt(UNCLEAN, f"{has} {value}", value, controllers)
 
 
 def _in_sync(

@@ -104,7 +104,7 @@ def of_unclean_elections(answers: Answers) -> tuple[str, bool]:
     ("roles", "value", "source", "of_topics", "answer"),
     [
         ("broker", "true", "STATIC_BROKER", "STATIC_BROKER", ("false", False)),
-        ("broker", "false", "STATIC_BROKER", "STATIC_BROKER", ("false", False)),
+        ("broker", "false", "STATIC_BROKER", "STATIC_BROKER", ("false", True)),
         ("broker", "false", "DEFAULT", "DEFAULT", ("false", True)),
         ("broker", "true", "DYNAMIC_DEFAULT_BROKER", "DYNAMIC_DEFAULT_BROKER", ("true", True)),
         ("broker", "true", "STATIC_BROKER", "DYNAMIC_TOPIC", ("true", True)),

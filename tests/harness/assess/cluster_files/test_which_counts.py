@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.assess.configuration import Cluster
+from harness.assess.limits import limits_of
 from harness.errors import PlanError
 from tests.harness.assess.cluster_files.reading import (
     IN_SYNC,
@@ -53,18 +54,28 @@ def test_the_controllers_decide_who_may_be_elected_and_are_no_brokers(tmp_path: 
     assert not unclear(swapped)
 
 
-def test_where_no_controllers_file_is_there_what_brokers_say_of_elections_is_not_known(tmp_path: Path) -> None:
-    cluster = read(tmp_path, {"topics.txt": LISTING, **BROKERS}, "4.0.0")
+def test_where_no_controllers_file_is_there_unclean_elections_of_brokers_files_are_not_known(tmp_path: Path) -> None:
+    losing = {name: text.replace("enable=false", "enable=true") for name, text in BROKERS.items()}
+    cluster = read(tmp_path, {"topics.txt": LISTING, **losing}, "4.0.0")
     (said,) = cluster.topics[0].not_understood
-    assert (said.name, said.at_best) == (UNCLEAN, True)
-    silent = {name: text.replace("unclean.leader.election.enable=false\n", "") for name, text in BROKERS.items()}
-    assert not unclear(read(tmp_path, {"topics.txt": LISTING, **silent}, "4.0.0"))
+    assert (said.name, said.at_best, decided(cluster, UNCLEAN)) == (UNCLEAN, True, {UNCLEAN: "false"})
+    assert not unclear(read(tmp_path, {"topics.txt": LISTING, **BROKERS}, "4.0.0"))
     # Before 3.9 KRaft asks no one.
-    assert not unclear(read(tmp_path, {"topics.txt": LISTING, **BROKERS}, "3.7.0"))
+    assert not unclear(read(tmp_path, {"topics.txt": LISTING, **losing}, "3.7.0"))
     of_all = "Default configs for brokers in the cluster are:\n  unclean.leader.election.enable=true\n"
-    whole = read(tmp_path, {"topics.txt": LISTING, "all.txt": of_all, **BROKERS}, "4.0.0")
+    whole = read(tmp_path, {"topics.txt": LISTING, "all.txt": of_all, **losing}, "4.0.0")
     assert decided(whole, UNCLEAN) == {UNCLEAN: "true"}
     assert not unclear(whole)
+
+
+def test_it_is_said_where_no_controllers_file_was_read(tmp_path: Path) -> None:
+    def limits(files: dict[str, str]) -> list[str]:
+        cluster = read(tmp_path, {"topics.txt": LISTING, **files}, "4.1.0")
+        return [limit for limit in limits_of(cluster, [], []) if "of a controller" in limit]
+
+    assert limits(BROKERS)
+    assert not limits({**BROKERS, **CONTROLLERS})
+    assert not limits({"s": "process.roles=broker,controller\nnode.id=1\n"})
 
 
 def test_a_listing_shows_what_brokers_have_and_a_topics_own_value_counts_before_the_controllers(tmp_path: Path) -> None:

@@ -102,13 +102,27 @@ def assessed(cluster: Cluster, stage: Performer) -> Assessment:
 
 
 def printed(cluster: SecuredCluster, real_kafka: Installation, directory: Path) -> list[Path]:
-    """The files: what kafka-topics.sh prints, and the properties of the brokers."""
-    words = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", cluster.ways.plain[0], "--describe"]
-    ended = subprocess.run(tool_command(real_kafka, words), capture_output=True, text=True, timeout=300, check=True)
-    text = directory / "topics.txt"
-    text.write_text(ended.stdout)
+    """The files: what kafka-topics.sh and kafka-features.sh print, and the properties of the brokers."""
+    tools = {
+        "topics.txt": [
+            "org.apache.kafka.tools.TopicCommand",
+            "--bootstrap-server",
+            cluster.ways.plain[0],
+            "--describe",
+        ],
+        "features.txt": [
+            "org.apache.kafka.tools.FeatureCommand",
+            "--bootstrap-server",
+            cluster.ways.plain[0],
+            "describe",
+        ],
+    }
+    for name, words in tools.items():
+        ended = subprocess.run(tool_command(real_kafka, words), capture_output=True, text=True, timeout=300, check=True)
+        (directory / name).write_text(ended.stdout)
     servers = cluster.authority.file.parent.rglob("*.properties")
-    return [text, *(file for file in servers if "process.roles=broker" in file.read_text())]
+    brokers = [file for file in servers if "process.roles=broker" in file.read_text()]
+    return [*(directory / name for name in tools), *brokers]
 
 
 @pytest.mark.usefixtures("topics")
