@@ -67,9 +67,9 @@ def finding(
         for each in FINDINGS.values():
             terminal.answer(_entry(each), _lines(each))
         return EXIT_HELD
-    if number not in FINDINGS:
+    if (padded := number.zfill(3)) not in FINDINGS:
         raise PlanError(unknown_name("finding", number, FINDINGS))
-    chosen = FINDINGS[number]
+    chosen = FINDINGS[padded]
     if listed:
         terminal.answer(_entry(chosen), [*_lines(chosen), *_ways(chosen)])
         return EXIT_HELD
@@ -146,7 +146,9 @@ def _entry(each: PlayableFinding) -> dict[str, Any]:
 
 
 def _lines(each: PlayableFinding) -> Iterator[str]:
-    affected = "; ".join(dict.fromkeys(f"{defect.of} {_ranges(defect.affected)}" for defect in each.entry.defect))
+    releases = {defect.name: f"{defect.of} {_ranges(defect.affected)}" for defect in each.entry.defect}
+    alike = len(set(releases.values())) == 1
+    affected = next(iter(releases.values())) if alike else "; ".join(f"{name}: {of}" for name, of in releases.items())
     controls = f"; without it: {', '.join(each.controls)}" if each.controls else ""
     yield f"{each.number}  {each.entry.title}"
     yield f"     {affected}{controls}; {counted(each.minutes, 'minute')}{', as root' * bool(each.programs)}"

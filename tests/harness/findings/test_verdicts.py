@@ -1,4 +1,4 @@
-"""What a script observed decides whether the finding shows, and is said in sentences; without a cluster."""
+"""A finding shows by what its script observed, which is said in sentences; without a cluster."""
 
 from __future__ import annotations
 
