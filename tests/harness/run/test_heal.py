@@ -105,9 +105,10 @@ def test_healing_a_campaign_heals_every_run_in_it(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Path) -> None:
     """The harness may die between the start of a process and the writing of its id."""
-    Journal(tmp_path / FILE_NAME).intend("process", {"token": "t-1", "node": 0, "command": []})
+    token = f"t-{os.getpid()}"  # not that of the same test beside this one
+    Journal(tmp_path / FILE_NAME).intend("process", {"token": token, "node": 0, "command": []})
     command = [sys.executable, "-c", "import time; time.sleep(120)"]
-    with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": "t-1"}) as child:
+    with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": token}) as child:
         wait_until_executed(child.pid)
         assert heal(tmp_path) == [f"process {child.pid} (node 0)"]
         assert child.wait(60) == -signal.SIGKILL
