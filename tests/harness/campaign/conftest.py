@@ -39,7 +39,7 @@ def dies(spec, directory):
 def hangs(spec, directory):
     try:
         (directory / "hanging").touch()
-        time.sleep(60)
+        time.sleep(600)
     finally:
         (directory / "closed").touch()
 

@@ -31,7 +31,7 @@ def test_a_bug_that_is_found_ends_well(hunt):
 
 def test_what_is_printed_of_a_run_performs_it_again(hunt):
     """And shrinks it; the portfolio may be one that only clean hunts go round."""
-    _, out, _ = hunt("commit-with-two", "--seed", "3", "--workers", "1", "--shrink", "0")
+    _, out, _ = hunt("commit-with-two", "--seed", "3", "--seconds", "600", "--workers", "1", "--shrink", "0")
     again = next(line.partition("repeat it: ")[2] for line in out.splitlines() if "repeat it: " in line)
     code, repeated, _ = hunt(*again.split()[2:], "--shrink", "2")
     assert code == 0

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from harness.errors import HostError, ResultsError
 from harness.hosts.processes import Identity, boot_id, identify
 from harness.records.journal import FILE_NAME, Journal, PendingUndo, not_undone
 from harness.run.healing import heal
+from tests.waiting import wait_until
 
 #: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
 HARNESS = """
@@ -105,9 +105,10 @@ def test_healing_a_campaign_heals_every_run_in_it(tmp_path: Path) -> None:
 @pytest.mark.system
 def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Path) -> None:
     """The harness may die between the start of a process and the writing of its id."""
-    Journal(tmp_path / FILE_NAME).intend("process", {"token": "t-1", "node": 0, "command": []})
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": "t-1"}) as child:
+    token = f"t-{os.getpid()}"  # not that of the same test beside this one
+    Journal(tmp_path / FILE_NAME).intend("process", {"token": token, "node": 0, "command": []})
+    command = [sys.executable, "-c", "import time; time.sleep(120)"]
+    with subprocess.Popen(command, env=os.environ | {"ACKPROOF_RUN_TOKEN": token}) as child:
         wait_until_executed(child.pid)
         assert heal(tmp_path) == [f"process {child.pid} (node 0)"]
         assert child.wait(60) == -signal.SIGKILL
@@ -115,14 +116,13 @@ def test_a_process_whose_id_was_never_written_is_found_by_its_token(tmp_path: Pa
 
 def wait_until_executed(pid: int) -> None:
     """Between fork and exec the environment is still the parent's."""
-    limit = time.monotonic() + 5
-    while b"ACKPROOF_RUN_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes():
-        assert time.monotonic() < limit
+    environment = Path(f"/proc/{pid}/environ")
+    wait_until(lambda: b"ACKPROOF_RUN_TOKEN" in environment.read_bytes(), "it has its own environment", pause_s=0.001)
 
 
 @pytest.mark.system
 def test_a_process_that_got_the_id_of_a_node_is_left_alone(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as stranger:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"]) as stranger:
         who = identify(stranger.pid)
         assert who is not None
         for entry, kind in enumerate(("process", "frozen")):

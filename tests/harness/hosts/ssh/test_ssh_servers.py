@@ -266,7 +266,7 @@ def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(
 def test_closing_brings_files_home_and_leaves_only_the_release(
     host: SshHost, local_files: LocalFiles, journal: Journal, farm
 ) -> None:
-    writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(60)"
+    writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(600)"
     process = started(host, local_files, 0, writer)
     host.links.cut([Link(1, 0)], alive=[0])
     who = identify(process.pid)
