@@ -99,6 +99,7 @@ class Verdict(Measures, kw_only=True):
     was sent or read at all; "unknown" with a ``reason`` if it could not be decided. ``replicas_compared`` counts the
     log partitions whose replicas' logs were compared with each other; None without such logs. ``irregular`` says what
     another tool's history has and no real one can have: neither its silence nor its findings are certain then.
+    ``left_out`` says what it has beside that and was not judged.
     """
 
     history: str
@@ -107,6 +108,7 @@ class Verdict(Measures, kw_only=True):
     replicas_compared: int | None = None
     reason: str | None = None
     irregular: str = ""
+    left_out: list[str] = []
 
     def findings(self, kind: type[Kind]) -> list[Kind]:
         """The listed findings of one kind."""

@@ -22,12 +22,14 @@ class Origin(msgspec.Struct, kw_only=True):
     """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions.
 
     ``irregular`` says what no real history has; "" in a regular one, and in one that an older version stored.
+    ``left_out`` says what the file has and is not judged.
     """
 
     values: list[Any] = []
     indexes: list[int] | None = None
     options: dict[str, Any] = {}
     irregular: str = ""
+    left_out: list[str] = []
 
     def value(self, number: int) -> Any:
         """The value as the file had it."""
