@@ -9,8 +9,8 @@ A commit may be the last one unless another one was acknowledged that had begun 
 One without an answer may take effect at any time later, so it may always be the last one.
 
 False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups without an acknowledged
-commit before; a first record that is later than the committed offset; the first record of a member that set its position
-itself. A later commit of a lower offset is what it says, and so is what an operator set: the group then may be there.
+commit before; a first record that is later than the committed offset; a member that set its position itself. A later
+commit of a lower offset is what it says, and so is what an operator set: the group then may be there.
 
 Not found: what lies between the lowest of several commits that may be the last one and the others.
 

@@ -18,6 +18,7 @@ from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.steps import Steps
 from checkers.columns.version_order import VersionOrder
+from workloads.history import COMMITTED
 
 
 class OddStep(Finding, kw_only=True):
@@ -37,7 +38,7 @@ def poll_skip(log: Log) -> Found:
 
     False alarms avoided: holes at which no client saw a value; assignments that drop the partition in between; failed
     and uncertain polls, which are compared but do not move the consumer; values whose place is not known; for a reader
-    of committed records, what only readers of uncommitted ones see.
+    of committed records, what only readers of uncommitted ones see, and what was aborted, whoever sees it.
 
     A value that is in the log twice counts where it is last, so a duplicate may show as a skip, too.
 
@@ -150,7 +151,10 @@ def _skips(log: Log, order: VersionOrder, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
     if log.removable.any():
-        wide = wide.where(_over_what_stays(log, order, wide))
+        wide = wide.where(_over_one(order, log, wide, ~log.removable))
+    if log.isolation is not None and log.aborted.any():
+        committed = log.isolation[wide.later] == COMMITTED
+        wide = wide.where(~committed | _over_one(order, log, wide, ~(log.removable | log.aborted)))
 
     def describe(number: int) -> OddStep:
         step = _step(log, wide, number)
@@ -164,11 +168,11 @@ def _skips(log: Log, order: VersionOrder, steps: Steps) -> Found:
     return Found(partition=log.partition[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
 
 
-def _over_what_stays(log: Log, order: VersionOrder, wide: Steps) -> Flags:
-    """Mark the steps over a value that compaction may not remove (bool)."""
-    stays = np.append(0, np.cumsum(~log.removable[order.at_offset]))
+def _over_one(order: VersionOrder, log: Log, wide: Steps, which: Flags) -> Flags:
+    """Mark the steps over one of ``which`` values (bool)."""
+    count = np.append(0, np.cumsum(which[order.at_offset]))
     low = order.first_offset_id[log.partition[wide.later]] + order.sure_index[log.value_id[wide.earlier]]
-    over: Flags = stays[low + wide.delta] > stays[low + 1]
+    over: Flags = count[low + wide.delta] > count[low + 1]
     return over
 
 

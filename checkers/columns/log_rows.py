@@ -22,7 +22,7 @@ from checkers.columns.isolation_levels import OTHER_LISTED, OTHER_READ
 from checkers.columns.phases import Mark
 from checkers.columns.transactions import TransactionRows
 from workloads import CleanerTimes, Function, IsolationLevel, Retirement
-from workloads.history import FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
+from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
 _DRAIN, _TXN = FUNCTION_CODE[Function.DRAIN], FUNCTION_CODE[Function.TXN]
 
@@ -218,6 +218,11 @@ class LogRows:
     def sent_ok(self) -> Flags:
         """``bool[value]``: a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
+
+    @cached_property
+    def aborted(self) -> Flags:
+        """``bool[value]``: it was sent in a transaction that certainly was aborted."""
+        return self.marked(self.sends[(self.type[self.sends] == FAIL) & (self.function[self.sends] == _TXN)])
 
     @cached_property
     def attempted(self) -> Flags:

@@ -29,6 +29,7 @@ from checkers.measures.latency import latencies
 from checkers.measures.read_availability import read_availability
 from checkers.measures.recovery import recovery
 from checkers.measures.writes_met import fault_exercise
+from checkers.verdicts.run_in_file import run_of
 from checkers.verdicts.verdict import MEASURES, Measures, Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key
@@ -176,6 +177,7 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
         reason=reason,
         irregular=origin.irregular,
         left_out=origin.left_out,
+        run=run_of(origin),
     )
 
 

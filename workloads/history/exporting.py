@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Final
 
 import msgspec
@@ -18,18 +19,24 @@ from workloads.history.schema import META_COMPLETE, NAMELESS
 _NAMES: Final = {number: name for name, number in PROCESSES.items()}
 
 
-def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
+def export_jsonl(
+    directory: Path, sink: IO[bytes], more: Mapping[str, Any] = MappingProxyType({}), lines: Iterable[bytes] = ()
+) -> int:
     """Write a stored history as JSON lines; the number of operations is returned.
+
+    ``more`` are options besides its own; ``lines`` come last, as they are.
 
     Raises:
         files.HistoryError: the history cannot be read.
     """
     origin = Origin.load(directory)
-    sink.write(msgspec.json.encode({"options": _options(directory, origin)}) + b"\n")
+    sink.write(msgspec.json.encode({"options": _options(directory, origin) | dict(more)}) + b"\n")
     count = 0
     for event in read_events(directory):
         sink.write(msgspec.json.encode(line_of(event, origin)) + b"\n")
         count += 1
+    for line in lines:
+        sink.write(line + b"\n")
     return count
 
 

@@ -28,7 +28,7 @@ from workloads.history.clustering import NOTHING, Numbers, together
 from workloads.history.event_table import repeated
 from workloads.history.jsonl import Decoder
 from workloads.history.left_out import LeftOut
-from workloads.history.origin import Origin, ValueCodes
+from workloads.history.origin import REPLICA_LINES, Origin, ValueCodes
 from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
 from workloads.history.schema import META_RUN
@@ -71,6 +71,7 @@ class Decoded:
         went_on: processes that began anything here, or have more such completions than ``unmatched`` names.
         turns: begins and ends of operations here.
         left_out: what the lines have and is not judged.
+        replicas: lines about replicas' own logs.
     """
 
     split: Split
@@ -87,6 +88,7 @@ class Decoded:
     went_on: set[int] = field(default_factory=set)
     turns: Turns = field(default_factory=Turns)
     left_out: LeftOut = field(default_factory=LeftOut)
+    replicas: list[bytes] = field(default_factory=list)
 
 
 #: Decodes splits, and answers in their order.
@@ -124,7 +126,8 @@ def _decode(split: Split, decoder: Decoder) -> Decoded:
         return decoded
     columns = together(*taken, decoder.rows.take())
     decoded.events, decoded.rows = decoder.rows.events - first, len(columns["key"])
-    decoded.options, decoded.values, decoded.left_out = decoder.options, decoder.values.values, decoder.left_out
+    decoded.options, decoded.values = decoder.options, decoder.values.values
+    decoded.left_out, decoded.replicas = decoder.left_out, decoder.replicas
     decoded.indexes = _given(decoder.indexes)
     if split.target is None:
         decoded.loaded = columns, decoder.rows.names
@@ -224,6 +227,8 @@ def _store(joining: _Joining, directory: Path, decoded: Iterable[Decoded]) -> Or
     )
     origin.irregular = joining.irregular(origin)
     origin.save(directory)
+    if joining.replicas:
+        (directory / REPLICA_LINES).write_bytes(b"".join(line + b"\n" for line in joining.replicas))
     return origin
 
 
@@ -236,6 +241,7 @@ class _Joining:
         self._left_out_before = LeftOut() if of is None else of[2]
         self.values = ValueCodes()
         self.options: dict[str, Any] = {}
+        self.replicas: list[bytes] = []
         self._lines = self._events = 0
         self._open = OpenOperations()
         self._turns = Turns()
@@ -275,6 +281,7 @@ class _Joining:
             )
         self._indexes.append((first, decoded.events, decoded.indexes))
         self._left_out.follow(decoded.left_out, self._lines)
+        self.replicas += decoded.replicas
         self._events, self._lines = first + decoded.events, self._lines + decoded.lines
         self.options = self.options or decoded.options
         return part

@@ -28,6 +28,8 @@ from workloads.settings import IsolationLevel
 
 #: Errors that a line which is not an operation raises when it is decoded and read; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+#: Functions of lines about replicas' own logs.
+_OF_REPLICAS: Final = ("replica", "replicas")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
@@ -103,6 +105,7 @@ class Decoder:
         indexes: by event, the index that its line gives, or None.
         options: the file's options.
         left_out: what the lines have and is not judged.
+        replicas: lines about replicas' own logs, which are no operations.
     """
 
     def __init__(self, rows: Rows, values: ValueCodes) -> None:
@@ -111,6 +114,7 @@ class Decoder:
         self.indexes: list[int | None] = []
         self.options: dict[str, Any] = {}
         self.left_out = LeftOut()
+        self.replicas: list[bytes] = []
 
     def add(self, lines: Iterable[bytes], *, first: bool) -> None:
         """Decode lines; the ``first`` of a file may hold options and begin with a byte order mark.
@@ -144,6 +148,9 @@ class Decoder:
                 raise ValueError(NO_OPERATION)
             if first and "options" in entry and "type" not in entry:
                 self.options = _options(entry["options"])
+                return
+            if entry.get("process") == "harness" and entry.get("f") in _OF_REPLICAS:
+                self.replicas.append(line)
                 return
             self.indexes.append(whole_or_none("index", entry.get("index")))
             self.left_out.line = self.lines

@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 ORIGIN_FILE: Final = "origin.json"
+#: The lines about replicas' own logs of an exported run, as they came: what they say, checkers read.
+REPLICA_LINES: Final = "replicas.jsonl"
 #: The largest value that is its own number; kernels may add two of them without leaving 64 bits.
 LARGEST: Final = 2**62
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
