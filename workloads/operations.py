@@ -242,8 +242,8 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The times for which a log keeps records that may go later, as its topic was made.
 
     Attributes:
-        record_ms: every record, from when it was written: `min.compaction.lag.ms`.
-        tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`.
+        record_ms: every record, from when it was written: `min.compaction.lag.ms`; 0 where it is not known.
+        tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`; 0 where it is not known.
         segment_ms: the age at which a segment is closed: `segment.ms`.
         dirty_ratio: the share of a log from which on it is cleaned: `min.cleanable.dirty.ratio`; None where it is not
             known, or brokers have settings of their own.
@@ -251,8 +251,8 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             records stay at any age.
     """
 
-    record_ms: int
-    tombstone_ms: int
+    record_ms: int = 0
+    tombstone_ms: int = 0
     segment_ms: int | None = None
     dirty_ratio: float | None = None
     retention_ms: int | None = None

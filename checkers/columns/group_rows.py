@@ -135,7 +135,13 @@ class GroupRows:
     @cached_property
     def member(self) -> Numbers:
         """``int64[row]``: a dense number for its (log partition, client instance)."""
-        return dense_ids(self.log.partition, self.log.instance.astype(np.int64), self.log.partition_count).of
+        return dense_ids(self.log.partition, self.instance, self.log.partition_count).of
+
+    @cached_property
+    def instance(self) -> Numbers:
+        """``int64[row]``: its client instance; where another tool does not tell it, the process is one of its own."""
+        told = self.log.instance.astype(np.int64)
+        return np.where(told >= 0, told, NONE - 1 - self.log.process.astype(np.int64))
 
     @cached_property
     def member_began(self) -> Numbers:

@@ -46,7 +46,7 @@ def set_levels_apart(columns: Columns) -> None:
     level[partition[first]] = isolation[first]
     mine = level[partition]
     silent = (isolation == NONE) & one_of(columns["kind"], *_POLLED)
-    of = np.where(silent, COMMITTED, isolation)
+    of = columns["isolation"] = np.where(silent & (mine != NONE), COMMITTED, isolation).astype(np.int8)
     other = (of != NONE) & (mine != NONE) & (of != mine) & reading
     if other.any():
         columns["kind"] = np.where(other, columns["kind"] + OTHER, columns["kind"]).astype(np.int8)
