@@ -168,7 +168,7 @@ class Found:
 
     def followed_by(self, other: Self) -> Found:
         """Both answers as one, in which each keeps its ranks; neither may have weights."""
-        ranks = (np.zeros(len(one.row), np.int64) if one.rank is None else one.rank for one in (self, other))
+        ranks = (np.zeros(len(part.row), np.int64) if part.rank is None else part.rank for part in (self, other))
         here = len(self.row)
         return Found(
             partition=np.concatenate([self.partition, other.partition]),

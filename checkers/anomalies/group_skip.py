@@ -76,7 +76,7 @@ def _offset_of(log: Log, rows: Numbers) -> Numbers:
 
 
 def _set_to(log: Log, groups: GroupRows) -> Numbers:
-    """``int64[segment]``: the largest offset to which somebody set the group or a member, -1 without one."""
+    """``int64[segment]``: the largest offset to which an operator set the group, or a member itself, -1 without any."""
     rows = np.concatenate([groups.resets, groups.seeks])
     largest = np.full(groups.segments, NONE, dtype=np.int64)
     np.maximum.at(largest, groups.segment[rows], log.offset[rows])

@@ -38,7 +38,7 @@ def poll_skip(log: Log) -> Found:
 
     False alarms avoided: holes at which no client saw a value; assignments that drop the partition in between; failed
     and uncertain polls, which are compared but do not move the consumer; values whose place is not known; for a reader
-    of committed records, what only readers of uncommitted ones see, and what was aborted, whoever sees it.
+    of committed records, what only readers of uncommitted ones see, and what was aborted.
 
     A value that is in the log twice counts where it is last, so a duplicate may show as a skip, too.
 

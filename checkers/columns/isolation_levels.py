@@ -60,9 +60,9 @@ def _by_reader(columns: Columns, told: Numbers, reading: Flags) -> Numbers:
         return isolation
     span = int(process.max()) + 2
     reader = columns["partition"] * span + process
-    known, first = np.unique(reader[told], return_index=True)
-    place = np.minimum(np.searchsorted(known, reader[silent]), len(known) - 1)
-    matches = known[place] == reader[silent]
+    readers, first = np.unique(reader[told], return_index=True)
+    number = np.minimum(np.searchsorted(readers, reader[silent]), len(readers) - 1)
+    matches = readers[number] == reader[silent]
     filled = isolation.copy()
-    filled[silent[matches]] = isolation[told[first[place[matches]]]]
+    filled[silent[matches]] = isolation[told[first[number[matches]]]]
     return filled

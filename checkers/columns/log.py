@@ -82,7 +82,7 @@ class Log(LogRows):
 
     @cached_property
     def other_poll_steps(self) -> Steps:
-        """Those of consumers of the other isolation level."""
+        """Consumers' steps from poll to poll, of the other isolation level."""
         return poll_steps(self, self.order_of_other, OTHER_LEVEL)
 
     @cached_property
@@ -97,7 +97,7 @@ class Log(LogRows):
 
     @cached_property
     def other_inner_reads(self) -> Steps:
-        """Those of consumers of the other isolation level."""
+        """Consumers' steps inside one operation, of the other isolation level."""
         return inner_reads(self, self.order_of_other, OTHER_LEVEL)
 
     @cached_property

@@ -102,7 +102,7 @@ def check(
 
 
 def _left_out(judged: Iterable[campaign.JudgedHistory]) -> list[str]:
-    """What was not judged of which history, as far as there is room."""
+    """Sentences about the parts of histories that were not judged, as far as there is room."""
     told = [f"not judged in {history.path}: {what}" for history in judged for what in history.line.left_out]
     more = [f"... and {len(told) - LEFT_OUT_MAX} more that were not judged"] if len(told) > LEFT_OUT_MAX else []
     return [*told[:LEFT_OUT_MAX], *more]

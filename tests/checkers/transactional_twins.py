@@ -59,7 +59,7 @@ class Levels:
 
 
 def held_to_commits(events: list[Event]) -> list[Event]:
-    """What readers read who must not read what is aborted or open, unless the log partition's first reader may."""
+    """Reads that must not see what is aborted or open, and all of the level of the log partition's first reader."""
     levels = Levels(events)
     return _only(events, lambda event, key: levels.of(event, key) == "read_committed" or levels.is_first(event, key))
 

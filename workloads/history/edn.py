@@ -42,7 +42,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CLOSED_BY: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
-#: What all operations may be in.
+#: The begins of a collection of all operations.
 _AROUND: Final = ("(", "[")
 _WHOLE: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)N?")
 _REAL: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?M?")
@@ -97,7 +97,7 @@ class _Reader:
 
     def __init__(self, source: IO[str]) -> None:
         self._source = source
-        self._text, self._place, self._counted, self._over = "", 0, 0, False
+        self._text, self._position, self._counted, self._over = "", 0, 0, False
         self._line = 1
         self._open: list[_Open] = []
         self._since = 0
@@ -107,23 +107,23 @@ class _Reader:
     @property
     def line(self) -> int:
         """The number of the line that was reached."""
-        self._line += self._text.count("\n", self._counted, self._place)
-        self._counted = self._place
+        self._line += self._text.count("\n", self._counted, self._position)
+        self._counted = self._position
         return self._line
 
     def token(self) -> tuple[str, str] | None:
         """The next token with its kind; None at the end."""
         while True:
-            match = _TOKEN.match(self._text, self._place)
+            match = _TOKEN.match(self._text, self._position)
             # A token at the end of the block may go on in the next one.
             if match is None or match.end() == len(self._text):
                 if self._more():
                     continue
                 if match is None:
-                    if self._place == len(self._text):
+                    if self._position == len(self._text):
                         return None
-                    raise self._wrong(f"{self._text[self._place : self._place + 20]!r} is no EDN")
-            self._place = match.end()
+                    raise self._wrong(f"{self._text[self._position : self._position + 20]!r} is no EDN")
+            self._position = match.end()
             kind = str(match.lastgroup)
             if kind == "space":
                 continue
@@ -157,13 +157,13 @@ class _Reader:
 
     def _more(self) -> bool:
         """Read a block behind what is left of the last one; false at the end."""
-        if self._over or len(self._text) - self._place > FORM_MAX:
+        if self._over or len(self._text) - self._position > FORM_MAX:
             return False
         _ = self.line
         if not (block := self._source.read(BLOCK)):
             self._over = True
             return False
-        self._text, self._place, self._counted = self._text[self._place :] + block, 0, 0
+        self._text, self._position, self._counted = self._text[self._position :] + block, 0, 0
         return True
 
     def _push(self, opened: _Open) -> None:
@@ -220,7 +220,7 @@ _PREFIXES: Final = {"tag": _Kind.TAG, "discard": _Kind.DISCARD, "meta": _Kind.ME
 
 
 def _simple(kind: str, written: str) -> Any:
-    """The value of a token that is one by itself."""
+    """The value of a token that needs no other token."""
     if kind == "text":
         return _ESCAPE.sub(_unescaped, written[written.index('"') + 1 : -1])
     if kind == "char":
@@ -233,7 +233,7 @@ def _simple(kind: str, written: str) -> Any:
 
 
 def _number(written: str) -> int | float | str:
-    """The number, or the text of what is none that JSON has."""
+    """The number, or the text of a number that JSON has not."""
     if _WHOLE.fullmatch(written):
         number = int(written.removesuffix("N"))
         return number if -(2**63) <= number < 2**64 else str(number)

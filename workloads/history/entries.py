@@ -56,7 +56,7 @@ class Keyed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out: LeftOut) -> None:
-    """Add the event that an operation is, or let its index pass if its function is none that is judged.
+    """Add the event that an operation is, or let its index pass if its function is not judged.
 
     Raises:
         ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError: it is not an operation.
@@ -70,7 +70,7 @@ def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out
         detail = detail if named == Function.FAULT and detail else {"f": named, "value": value}
         named = Function.FAULT
     elif named not in _FUNCTIONS:
-        left_out.add(f"operations with f {quoted(named)}, which are none that ackproof judges")
+        left_out.add(f"operations with f {quoted(named)}, which ackproof does not judge")
         rows.skip()
         return
     function = Function(named)

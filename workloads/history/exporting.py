@@ -24,7 +24,7 @@ def export_jsonl(
 ) -> int:
     """Write a stored history as JSON lines; the number of operations is returned.
 
-    ``more`` are options besides its own; ``lines`` come last, as they are.
+    ``more`` are further options; ``lines`` come last, as they are.
 
     Raises:
         files.HistoryError: the history cannot be read.

@@ -1,4 +1,4 @@
-"""Histories of other tools: recognised by what they contain, turned into JSON lines where they are none, and stored.
+"""Histories of other tools: recognised by what they contain, turned into JSON lines, and stored.
 
 | kind | begins with |
 |---|---|
@@ -35,9 +35,11 @@ _PACKED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ":
 _EDN: Final = re.compile(
     r"(?:[\s,]|;[^\n]*(?:\n|$)|\#_)*(?:[\[(]\s*)?(?:\#jepsen[\w.]*|\#:?[A-Za-z][\w.]*)?\s*\{[\s,]*:"
 )
-#: What an operation has in EDN. Jepsen's other files have maps, too.
+#: The begin of an array of operations, whose lines may look like JSON lines.
+_ARRAY: Final = re.compile(r"\s*\[\s*\{\s*\"")
+#: Keys of each operation in EDN. Jepsen's other files have maps, too.
 _OPERATION: Final = (":type", ":f")
-#: What a user can do with a file that is no history.
+#: The kinds of history, and the way out for a user of any other kind.
 KINDS: Final = (
     "a history is a run of ackproof, JSON lines (one operation a line), Jepsen's history.edn, or the lines of Kafka's "
     "VerifiableProducer and VerifiableConsumer in one file; write any other history as JSON lines: "
@@ -71,6 +73,8 @@ def recognised(path: Path) -> HistoryKind | None:
     text = head.decode("utf-8-sig", errors="replace")
     if _EDN.match(text) and all(re.search(rf"{name}\b", text) for name in _OPERATION):
         return HistoryKind.EDN
+    if _ARRAY.match(text):
+        return None
     for line in text.splitlines():
         begin = line.find("{")
         if begin < 0:
@@ -91,6 +95,11 @@ def _is_operation(line: str) -> bool:
     return isinstance(entry, dict) and ({"type", "f"} <= entry.keys() or "options" in entry)
 
 
+def _is_array(source: Path) -> bool:
+    with source.open("rb") as opened:
+        return _ARRAY.match(opened.read(LOOKED_AT).decode("utf-8-sig", errors="replace")) is not None
+
+
 def import_history(source: Path, directory: Path, decode_all: DecodeAll = decode_here) -> Origin:
     """Store another tool's history: ``clustered.parquet`` and ``origin.json`` in ``directory``.
 
@@ -103,6 +112,9 @@ def import_history(source: Path, directory: Path, decode_all: DecodeAll = decode
     kind = recognised(source)
     if kind is HistoryKind.PARQUET:
         raise files.HistoryError(f"{source} is a Parquet file; name the directory that it is stored in")
+    if kind is None and _is_array(source):
+        why = f"is one array of JSON; write one object a line: jq -c '.[]' {source.name}"
+        raise files.HistoryError(f"{source} {why}")
     if kind in _TRANSCODED:
         return _Transcoded(source, directory, _TRANSCODED[kind]).stored(decode_all)
     return import_jsonl(source, directory, decode_all)

@@ -298,7 +298,7 @@ class _Joining:
 
     @property
     def sentences(self) -> list[str]:
-        """What the file has and is not judged."""
+        """Sentences about the parts of the file that are not judged."""
         for what, (times, line) in self._left_out.told.items():
             self._left_out_before.add(what, times, self._line(line))
         return self._left_out_before.sentences

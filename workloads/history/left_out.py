@@ -1,4 +1,4 @@
-"""What a history has and a check does not judge: said once for each kind, never passed over in silence."""
+"""Parts of a history that a check does not judge: said once for each kind, never passed over in silence."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ class LeftOut:
 
     @property
     def sentences(self) -> list[str]:
-        """What was left out, in the order of the lines."""
+        """Sentences about what was left out, in the order of the lines."""
         return [*_sentences(self.told)]
 
 
 def _sentences(told: Mapping[str, tuple[int, int]]) -> Iterable[str]:
     for what, (times, line) in told.items():
-        place = f"first in line {line}" if line else ""
+        where = f"first in line {line}" if line else ""
         often = f"{times} times" if times > 1 else ""
-        together = ", ".join(filter(None, (often, place)))
+        together = ", ".join(filter(None, (often, where)))
         yield f"{what} ({together})" if together else what

@@ -30,12 +30,13 @@ POLL_MAX: Final = 1_000
 _NUMBERED: Final = re.compile(r"(?:(.*)\.)?(0|[1-9][0-9]{0,17})", re.DOTALL)
 _SUCCESS, _ERROR, _READ, _CONSUMED = "producer_send_success", "producer_send_error", "record_data", "records_consumed"
 _ASSIGNED, _COMMITTED = "partitions_assigned", "offsets_committed"
+_OF_SHARE_GROUPS: Final = "offsets_acknowledged"
 _SILENT: Final = frozenset({"startup_complete", "shutdown_complete", "tool_data", "partitions_revoked"})
 #: The names of lines by which a file is recognised.
 NAMES: Final = _SILENT | {_SUCCESS, _ERROR, _READ, _CONSUMED, _ASSIGNED, _COMMITTED}
 _TOGETHER: Final = "put the lines of all producers and consumers into one file, one after the other"
-_NO_ONE_READ: Final = f"no line of a VerifiableConsumer is here; {_TOGETHER}"
-_NOBODY_SENT: Final = f"no line of a VerifiableProducer is here; {_TOGETHER}"
+_NO_CONSUMER: Final = f"no line of a VerifiableConsumer is here; {_TOGETHER}"
+_NO_PRODUCER: Final = f"no line of a VerifiableProducer is here; {_TOGETHER}"
 _ENDS_ONLY: Final = (
     "when sends began, and what a producer sent before what: the lines tell only ends, so order in real time and the "
     "order of a producer's sends are not judged"
@@ -69,18 +70,21 @@ class _Values:
             return True
         prefix, number = numbered
         begins, ends = self._stretches.setdefault(prefix, ([], []))
-        place = bisect_right(begins, number)
-        joins, meets = place > 0 and ends[place - 1] == number, place < len(begins) and begins[place] == number + 1
+        stretch = bisect_right(begins, number)
+        joins, meets = (
+            stretch > 0 and ends[stretch - 1] == number,
+            stretch < len(begins) and begins[stretch] == number + 1,
+        )
         if joins and meets:
-            ends[place - 1] = ends.pop(place)
-            begins.pop(place)
+            ends[stretch - 1] = ends.pop(stretch)
+            begins.pop(stretch)
         elif joins:
-            ends[place - 1] = number + 1
+            ends[stretch - 1] = number + 1
         elif meets:
-            begins[place] = number
+            begins[stretch] = number
         else:
-            begins.insert(place, number)
-            ends.insert(place, number + 1)
+            begins.insert(stretch, number)
+            ends.insert(stretch, number + 1)
         return True
 
     def __contains__(self, value: Any) -> bool:
@@ -88,8 +92,8 @@ class _Values:
             return value in self._others
         prefix, number = numbered
         begins, ends = self._stretches.get(prefix, ([], []))
-        place = bisect_right(begins, number) - 1
-        return place >= 0 and number < ends[place]
+        stretch = bisect_right(begins, number) - 1
+        return stretch >= 0 and number < ends[stretch]
 
 
 def _numbered(value: Any) -> tuple[str | None, int] | None:
@@ -143,11 +147,11 @@ class Survey:
 
     @property
     def incomplete(self) -> str:
-        """Why silence proves nothing; "" where it does."""
+        """The reason why silence proves nothing; "" where it does."""
         if not self._names & {_SUCCESS, _ERROR}:
-            return _NOBODY_SENT
+            return _NO_PRODUCER
         if not self._names & {_ASSIGNED, _CONSUMED, _READ}:
-            return _NO_ONE_READ
+            return _NO_CONSUMER
         return _COUNTS_ONLY if self._consumed > self._read else ""
 
     def _look(self, text: str) -> None:
@@ -162,11 +166,15 @@ class Survey:
             self._began_ms = time_ms
         if (take := self._takes.get(name)) is not None:
             take(entry)
+        elif name == _OF_SHARE_GROUPS:
+            raise self._wrong(
+                "a VerifiableShareConsumer wrote this: members of a share group read in no order to judge"
+            )
         elif name not in _SILENT:
             self.left_out.add(f"lines with the name {_shown(name)}")
 
     def _take_success(self, entry: dict[str, Any]) -> None:
-        self._place(entry)
+        self._key_of(entry)
         value = entry.get("value")
         self._sent.add(value)
         if not self._acknowledged.add(value):
@@ -181,16 +189,16 @@ class Survey:
 
     def _take_record(self, entry: dict[str, Any]) -> None:
         self._read += 1
-        self._note_read(self._place(entry), self._field(entry, "offset", int))
+        self._note_read(self._key_of(entry), self._field(entry, "offset", int))
 
     def _take_count(self, entry: dict[str, Any]) -> None:
         self._consumed += self._field(entry, "count", int)
         for part in self._field(entry, "partitions", list):
             if isinstance(part, dict) and isinstance(first := part.get("minOffset"), int):
-                self._note_read(self._place(part), first)
+                self._note_read(self._key_of(part), first)
 
     def _take_assignment(self, entry: dict[str, Any]) -> None:
-        self._assigned |= {self._place(part) for part in self._field(entry, "partitions", list)}
+        self._assigned |= {self._key_of(part) for part in self._field(entry, "partitions", list)}
 
     def _take_commit(self, _: dict[str, Any]) -> None:
         self.left_out.add("what groups committed (offsets_committed), for the lines do not name the group")
@@ -215,12 +223,12 @@ class Survey:
                     for key in self._possible(entry):
                         yield self._line, _attempt(time, key, entry.get("value"), self._error(entry))
                 case "record_data":
-                    yield from self._at_line(polls.read(self._place(entry), entry, time))
+                    yield from self._at_line(polls.read(self._key_of(entry), entry, time))
                 case "records_consumed":
                     yield from self._at_line(polls.ended(time))
                 case "partitions_assigned":
                     yield from self._at_line(polls.ended(time))
-                    polls.assigned(self._place(part) for part in self._field(entry, "partitions", list))
+                    polls.assigned(self._key_of(part) for part in self._field(entry, "partitions", list))
         yield from self._at_line(polls.ended(polls.time))
 
     def _at_line(self, operations: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -231,7 +239,7 @@ class Survey:
         return value in self._sent
 
     def _acknowledgement(self, entry: dict[str, Any], time: int) -> dict[str, Any]:
-        key, value, offset = self._place(entry), entry.get("value"), self._field(entry, "offset", int)
+        key, value, offset = self._key_of(entry), entry.get("value"), self._field(entry, "offset", int)
         first = self._first_read.get(key)
         if offset < 0:
             self.left_out.add("sends without an offset (acks=0), which no broker acknowledged")
@@ -251,7 +259,7 @@ class Survey:
         numbers = [int(named[1])] if named else sorted(self._partitions.get(topic, ()))
         return [f"{topic}-{number}" for number in numbers]
 
-    def _place(self, entry: Any) -> str:
+    def _key_of(self, entry: Any) -> str:
         topic, partition = self._field(entry, "topic", str), self._field(entry, "partition", int)
         self._partitions.setdefault(topic, set()).add(partition)
         return f"{topic}-{partition}"
@@ -279,7 +287,7 @@ class Survey:
 
 
 class _Polls:
-    """What consumers read, as polls of one process for each log partition and assignment."""
+    """Records that consumers read, as polls of one process for each log partition and assignment."""
 
     def __init__(self, survey: Survey) -> None:
         self.time = -1
@@ -292,9 +300,7 @@ class _Polls:
         """Take a record; a poll that is long enough ends."""
         self.time = time
         if not self._survey.is_known(entry.get("value")):
-            self._survey.left_out.add(
-                "records of which no producer's line tells; they count as sent, and not acknowledged"
-            )
+            self._survey.left_out.add("records without a producer's line; they count as sent, and not acknowledged")
             yield _attempt(time, key, entry.get("value"), None)
         records = self._waiting.setdefault(key, [])
         records.append([entry["offset"], entry.get("value")])
@@ -321,7 +327,7 @@ class _Polls:
 
 
 def _attempt(time: int, key: str, value: Any, error: str | None) -> dict[str, Any]:
-    """A send of which nothing certain is known."""
+    """A send without a certain end."""
     operation = _operation(time, None, "info", "send", [["send", key, value]])
     return operation if error is None else operation | {"error": error}
 

@@ -1,4 +1,4 @@
-"""What operators and brokers say in a history of another tool: resets and seeks of groups, and the begin of a log."""
+"""Words of operators and brokers in a history of another tool: resets and seeks of groups, and the begin of a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads.history import HistoryError, import_history
 
 Line = dict[str, Any]
 G = {"group": "reports"}
-#: Where the offsets of the histories below begin.
+#: The first offset of histories that begin far behind zero.
 BASE = 960_000_000
 
 
@@ -156,8 +156,7 @@ def test_a_new_leader_whose_log_is_shorter(tmp_path: Path) -> None:
     for line in again:
         lines += [op("invoke", "send", [["send", "t-0", line["value"][0][2][1]]]), line]
     reads = [op("invoke", "poll", [["poll"]], 1), op("ok", "poll", [["poll", {"t-0": [[3, 53], [4, 54], [5, 55]]}]], 1)]
-    found = counts(tmp_path, *lines, *reads)
-    assert found["inconsistent-offsets"] == 3
+    assert counts(tmp_path, *lines, *reads)["inconsistent-offsets"] == 3
 
 
 @pytest.mark.parametrize("detail", [{"high_watermark": 90, "open_ms": 70_000}, '{"high_watermark":90,"open_ms":70000}'])

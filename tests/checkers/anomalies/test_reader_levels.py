@@ -215,6 +215,6 @@ def test_the_kernels_agree_with_a_twin_made_of_words(seed: int) -> None:
         Event(**{n: getattr(e, n) for n in e.__struct_fields__} | {"index": i}) for i, e in enumerate(told.events)
     ]
     verdict, expected = judge_events(events, shown=None), twin(events)
-    found = verdict.anomalies
-    assert {(f.value, f.reader.op_pos) for f in found.get("G1a", ())} == expected["G1a"]
-    assert {tuple(op.op_pos for op in f.ops) for f in found.get("poll-skip", ())} == expected["poll-skip"]
+    anomalies = verdict.anomalies
+    assert {(f.value, f.reader.op_pos) for f in anomalies.get("G1a", ())} == expected["G1a"]
+    assert {tuple(op.op_pos for op in f.ops) for f in anomalies.get("poll-skip", ())} == expected["poll-skip"]

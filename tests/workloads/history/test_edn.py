@@ -222,7 +222,7 @@ def test_what_jepsen_says_and_is_not_judged_is_said(tmp_path: Path) -> None:
     assert events[2].rebalanced == ("6",)
     assert origin.left_out == [
         'the field "poll-ms" of an operation (first in line 3)',
-        'operations with f "debug-topic-partitions", which are none that ackproof judges (first in line 8)',
+        'operations with f "debug-topic-partitions", which ackproof does not judge (first in line 8)',
         'the field "ext" of an operation (first in line 9)',
     ]
     with tempfile.TemporaryDirectory() as scratch:

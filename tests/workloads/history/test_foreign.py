@@ -13,7 +13,7 @@ import pytest
 from checkers.errors import CheckError
 from checkers.histories.discovery import find_histories
 from checkers.local import check_one
-from workloads.history import HistoryError, HistoryKind, recognised
+from workloads.history import HistoryError, HistoryKind, import_history, importing, read_events, recognised
 
 LINE = '{"type": "ok", "f": "send", "process": null, "value": [["send", "x", [0, 1]]]}\n'
 READ = '{"type": "ok", "f": "poll", "process": null, "value": [["poll", {"x": [[0, 1]]}]]}\n'
@@ -82,11 +82,37 @@ def test_a_file_of_lines_that_are_no_operations_is_refused_with_the_first(tmp_pa
         check_one(tmp_path / "h.jsonl")
 
 
+def test_an_array_of_operations_is_to_be_written_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "h.json").write_text(f"[{LINE.strip()},\n {READ}]")
+    with pytest.raises(
+        CheckError, match=r"h\.json is one array of JSON; write one object a line: jq -c '\.\[\]' h\.json"
+    ):
+        check_one(tmp_path / "h.json")
+
+
+@pytest.mark.parametrize("block", [importing.SPLIT_BYTES, 150])
+def test_a_history_that_is_cut_into_splits_keeps_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """A form over two lines before the others, so that lines here and there differ."""
+    monkeypatch.setattr(importing, "SPLIT_BYTES", block)
+    source, directory = tmp_path / "history.edn", tmp_path / "stored"
+    forms = [FORM.replace("[0 1]", f"[{offset} {offset}]") for offset in range(20)]
+    odd = "{:type :ok, :f :sleep, :process nil, :value 1}\n"
+    source.write_text("".join(["{:type :info, :f :kill,\n :process :nemesis, :value nil}\n", *forms, odd, *forms[:1]]))
+    origin = import_history(source, directory)
+    assert len([*read_events(directory)]) == 22
+    assert origin.left_out == ['operations with f "sleep", which ackproof does not judge (first in line 23)']
+    source.write_text(source.read_text() + "\n{:type :ok, :f :send, :process -1, :value []}\n")
+    with pytest.raises(HistoryError, match=r"history\.edn, line 26: process is -1"):
+        import_history(source, tmp_path / "again")
+
+
 def test_a_directory_of_jepsen_gives_its_history_and_not_its_results(tmp_path: Path) -> None:
     (tmp_path / "history.edn").write_text(FORM)
     (tmp_path / "results.edn").write_text("{:valid? true}")
     (tmp_path / "jepsen.log").write_text("INFO")
-    assert [found.path.name for found in find_histories([tmp_path])] == ["history.edn"]
+    assert [history.path.name for history in find_histories([tmp_path])] == ["history.edn"]
 
 
 def test_text_that_is_no_utf_8_is_refused_in_edn_and_passed_over_in_logs(tmp_path: Path) -> None:

@@ -39,28 +39,44 @@ def rows(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r" \| ", line.strip("| "))] for line in lines]
 
 
+def told_examples() -> list[dict[str, Any]]:
+    """The operations of the section about details, as the page has them."""
+    (block,) = re.findall(r"```json\n(.*?)```", section("Details"), re.DOTALL)
+    return [json.loads(text) for text in re.split(r"\n(?=\{)", block.strip())]
+
+
 def told_details() -> dict[str, set[str]]:
     """By function, the fields of its detail that the page names."""
-    told = {}
-    for functions, fields in rows("Details"):
-        names = set(re.findall(r"`([a-z_]+)`", fields)) - {"rebalance"}
-        told |= dict.fromkeys(re.findall(r"`([a-z-]+)`", functions), names)
-    return {function: names for function, names in told.items() if function != "f"}
+    told: dict[str, set[str]] = {}
+    for example in told_examples():
+        told.setdefault(example["f"], set()).update(example.get("detail", ()))
+    return {function: names for function, names in told.items() if names}
 
 
 def test_the_page_names_every_field_of_every_detail() -> None:
-    assert told_details() == {str(function): set(kind.__struct_encode_fields__) for function, kind in DETAILS.items()}
+    told = told_details()
+    assert told.keys() == {str(function) for function in DETAILS}
+    of_kinds: dict[type, set[str]] = {}
+    for function, kind in DETAILS.items():
+        of_kinds.setdefault(kind, set()).update(told[function])
+    assert of_kinds == {kind: set(kind.__struct_encode_fields__) for kind in DETAILS.values()}
+
+
+def test_the_examples_of_the_page_are_read_as_they_are(tmp_path: Path) -> None:
+    examples = [{"type": "ok", "process": 1, "time": 1, "value": None} | example for example in told_examples()]
+    assert left_out(tmp_path, *examples) == []
+    assert [event.function for event in read_events(tmp_path / "stored")] == [example["f"] for example in examples]
 
 
 def test_the_page_names_every_field_of_an_operation() -> None:
     named = set(re.findall(r"`([a-z-]+)`", " ".join(cells[0] for cells in rows("JSON lines"))))
     assert named >= FIELDS - {"value", "offset"}
-    assert "value" in PAGE
+    assert '"value"' in section("JSON lines")
+    assert '"offset"' in section("Details")
 
 
 def test_the_page_names_every_function() -> None:
-    named = set(re.findall(r"`([a-z-]+)`", PAGE))
-    assert named >= set(map(str, Function))
+    assert set(re.findall(r"[a-z-]+", PAGE)) >= set(map(str, Function))
 
 
 def operation(function: str, **more: Any) -> dict[str, Any]:

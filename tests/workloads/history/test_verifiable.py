@@ -40,10 +40,10 @@ def assigned(*partitions: int) -> Line:
 
 def read(*records: tuple[str, int], partition: int = 0, verbose: bool = True) -> list[Line]:
     """A poll's records of one log partition: values with their offsets."""
-    place = {"topic": "orders", "partition": partition}
+    log_partition = {"topic": "orders", "partition": partition}
     offsets = [offset for _, offset in records]
-    part = place | {"count": len(records), "minOffset": min(offsets), "maxOffset": max(offsets)}
-    told = [line("record_data", key=None, value=value, offset=offset, **place) for value, offset in records]
+    part = log_partition | {"count": len(records), "minOffset": min(offsets), "maxOffset": max(offsets)}
+    told = [line("record_data", key=None, value=value, offset=offset, **log_partition) for value, offset in records]
     return [*(told if verbose else ()), line("records_consumed", count=len(records), partitions=[part])]
 
 
@@ -122,7 +122,7 @@ def test_a_failed_send_does_not_make_another_log_partition_lose_it(tmp_path: Pat
 def test_a_producer_that_was_killed_leaves_records_without_a_line(tmp_path: Path) -> None:
     verdict = judged(tmp_path, *SENT[:-1], assigned(0), *ALL, *read(("1.4", 4), ("1.5", 5)))
     assert (verdict.valid, verdict.counts) == (True, {})
-    assert "records of which no producer's line tells; they count as sent, and not acknowledged (2 times" in str(
+    assert "records without a producer's line; they count as sent, and not acknowledged (2 times" in str(
         verdict.left_out
     )
 
@@ -198,6 +198,7 @@ def test_lines_that_are_not_taken_over_are_said(tmp_path: Path) -> None:
             "line 7: the line has no offset that is a whole",
         ),
         (line("producer_send_success", value="x", topic="orders", offset=1), "line 7: the line has no partition"),
+        (line("offsets_acknowledged", offsets=[]), "line 7: a VerifiableShareConsumer wrote this"),
         (line("producer_send_error", value="x"), "line 7: the line has no topic that is a text"),
     ],
 )
