@@ -39,6 +39,7 @@ from checkers.columns.replica_file import (
     TransactionPart,
     read_replicas,
 )
+from checkers.columns.replica_lines import replica_lines
 from checkers.columns.transactions import decoded
 from checkers.errors import CheckError, JavaMissingError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
@@ -66,7 +67,7 @@ from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
 from checkers.verdicts.exercised import FamilyExercised
-from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, RunFacts, VerdictLine, judge
+from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, VerdictLine, judge
 from checkers.verdicts.matrix import (
     MATRIX_VERSION,
     STRONGEST_FIRST,
@@ -81,7 +82,8 @@ from checkers.verdicts.partial_verdict import SHOWN
 from checkers.verdicts.promises import NEVER, promise_under
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, latest_receipts
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.run_in_file import RUN
+from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.verdicts.witness import Witness
 from checkers.verdicts.worlds_compared import WorldsCompared, compare
 from checkers.words import counted, percent, seconds

@@ -59,9 +59,12 @@ class Function(StrEnum):
     * ``OFFSETS``: a member hands offsets over to a transaction. OK lists those that the group took; they count once the
       transaction is committed.
     * ``DELETE_GROUP``: an operator deletes the group. Of each partition :class:`Reached` says :data:`NOTHING`.
+    * ``RESET``: an operator sets what the group has committed.
+    * ``SEEK``: a consumer sets its own position; with a ``detail`` it is a member of a group.
 
     ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
-    of one log partition. Its ``detail`` is a :class:`StableOffset`.
+    of one log partition. Its ``detail`` is a :class:`StableOffset`. ``LOG_START``, without an invoke, is what a broker
+    answered at any time: :class:`Reached` is the first offset that the log still has.
     """
 
     SEND = "send"
@@ -84,6 +87,9 @@ class Function(StrEnum):
     OFFSETS = "offsets"
     DELETE_GROUP = "delete-group"
     REFUSED = "refused"
+    RESET = "reset"
+    SEEK = "seek"
+    LOG_START = "log-start"
 
     __hash__ = str.__hash__
 
@@ -159,6 +165,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         isolation: of a reader's operations, its isolation level; None where the workload writes in no transactions.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).
+        rebalanced: log partitions that a group's rebalance touched inside the operation, where another tool tells them.
     """
 
     time_us: int
@@ -174,6 +181,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     isolation: IsolationLevel | None = None
     error: str | None = None
     detail: str | None = None
+    rebalanced: tuple[str, ...] = ()
 
 
 class ProducerEpoch(msgspec.Struct, frozen=True):
@@ -234,8 +242,8 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The times for which a log keeps records that may go later, as its topic was made.
 
     Attributes:
-        record_ms: every record, from when it was written: `min.compaction.lag.ms`.
-        tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`.
+        record_ms: every record, from when it was written: `min.compaction.lag.ms`; 0 where it is not known.
+        tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`; 0 where it is not known.
         segment_ms: the age at which a segment is closed: `segment.ms`.
         dirty_ratio: the share of a log from which on it is cleaned: `min.cleanable.dirty.ratio`; None where it is not
             known, or brokers have settings of their own.
@@ -243,8 +251,8 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             records stay at any age.
     """
 
-    record_ms: int
-    tombstone_ms: int
+    record_ms: int = 0
+    tombstone_ms: int = 0
     segment_ms: int | None = None
     dirty_ratio: float | None = None
     retention_ms: int | None = None

@@ -166,6 +166,17 @@ class Found:
         none = np.zeros(0, dtype=np.int64)
         return cls(partition=none, describe=lambda _: Finding(), row=none)
 
+    def followed_by(self, other: Self) -> Found:
+        """Both answers as one, in which each keeps its ranks; neither may have weights."""
+        ranks = (np.zeros(len(part.row), np.int64) if part.rank is None else part.rank for part in (self, other))
+        here = len(self.row)
+        return Found(
+            partition=np.concatenate([self.partition, other.partition]),
+            describe=lambda number: self.describe(number) if number < here else other.describe(number - here),
+            row=np.concatenate([self.row, other.row]),
+            rank=np.concatenate([*ranks]),
+        )
+
     def counts(self, partition_history: Numbers, histories: int) -> Numbers:
         """Count the anomalies of each history: int64 by history."""
         owner = partition_history[self.partition]

@@ -8,7 +8,8 @@ A record counts as processed if a member read it in a poll, and its next PROCESS
 The group has committed what was acknowledged to a member, or read back.
 
 False alarms avoided: records that no poll brought (they may be lost, which ``lost-write`` says); a record that is in
-the log twice and was processed once; records behind the last commit.
+the log twice and was processed once; records behind the last commit; records before an offset to which an operator set
+the group, or a member itself, for they may have meant to pass over them.
 
 Permitted where members commit before they process, or begin at the end where the group has no offset.
 
@@ -45,6 +46,7 @@ def find(log: Log) -> Found:
     commit_of, offset = furthest_commits(log, groups), _largest_offset(log)
     segment, value = _unprocessed(log, groups)
     passed = (offset[value] != NONE) & (offset[value] < _offset_of(log, commit_of[segment]))
+    passed &= offset[value] >= _set_to(log, groups)[segment]
     rows, value = commit_of[segment[passed]], value[passed]
 
     def describe(number: int) -> SkippedRecord:
@@ -71,6 +73,14 @@ def furthest_commits(log: Log, groups: GroupRows) -> Numbers:
 
 def _offset_of(log: Log, rows: Numbers) -> Numbers:
     return np.where(rows >= 0, log.offset[rows], NONE)
+
+
+def _set_to(log: Log, groups: GroupRows) -> Numbers:
+    """``int64[segment]``: the largest offset to which an operator set the group, or a member itself, -1 without any."""
+    rows = np.concatenate([groups.resets, groups.seeks])
+    largest = np.full(groups.segments, NONE, dtype=np.int64)
+    np.maximum.at(largest, groups.segment[rows], log.offset[rows])
+    return largest
 
 
 def _largest_offset(log: Log) -> Numbers:

@@ -9,8 +9,8 @@ A commit may be the last one unless another one was acknowledged that had begun 
 One without an answer may take effect at any time later, so it may always be the last one.
 
 False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups without an acknowledged
-commit before; a first record that is later than the committed offset. A later commit of a lower offset is what it says:
-the group then may be there.
+commit before; a first record that is later than the committed offset; a member that set its position itself. A later
+commit of a lower offset is what it says, and so is what an operator set: the group then may be there.
 
 Not found: what lies between the lowest of several commits that may be the last one and the others.
 
@@ -69,7 +69,7 @@ def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
     reads, position = reads[position >= 0], position[position >= 0]
     position, first = np.unique(position, return_index=True)
     reads, assigned = reads[first], groups.ordered(groups.assigned, groups.member)[position]
-    again = _goes_on(log, groups, assigned)
+    again = _goes_on(log, groups, assigned) | _sought(log, groups, reads, assigned)
     reads, assigned = reads[~again], assigned[~again]
     back = groups.read_back
     rows = np.concatenate([back, reads])
@@ -87,6 +87,15 @@ def _goes_on(log: Log, groups: GroupRows, assigned: Numbers) -> Flags:
     ordered = groups.ordered(touched, groups.member)
     goes_on: Flags = (position >= 0) & (log.kind[ordered[np.maximum(position, 0)]] == Kind.LISTED)
     return goes_on
+
+
+def _sought(log: Log, groups: GroupRows, reads: Numbers, assigned: Numbers) -> Flags:
+    """Say before which of these reads the member set its position, after this assignment (bool)."""
+    position = groups.latest(groups.seeks, reads, log.index[reads], groups.member)
+    sought = position >= 0
+    seeks = groups.ordered(groups.seeks, groups.member)[position[sought]]
+    sought[sought] = log.index[seeks] > log.index[assigned[sought]]
+    return sought
 
 
 def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:

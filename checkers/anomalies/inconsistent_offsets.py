@@ -88,7 +88,7 @@ def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Sighti
     return [
         Sighting(
             value=int(log.value[row]),
-            by="poll" if log.kind[row] == Kind.READ else "send",
+            by="send" if log.kind[row] == Kind.SEND else "poll",
             process=int(log.process[row]),
             time_us=int(log.time_us[row]),
             op=log.op(row),

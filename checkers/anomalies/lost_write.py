@@ -71,7 +71,7 @@ class LostWrite(Finding, kw_only=True):
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
-    due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
+    due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)
     due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]

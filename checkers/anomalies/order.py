@@ -7,6 +7,7 @@ anything about values whose place is not known.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from checkers.columns.ids import Flags
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.steps import Steps
+from checkers.columns.version_order import VersionOrder
+from workloads.history import COMMITTED
 
 
 class OddStep(Finding, kw_only=True):
@@ -34,13 +37,14 @@ def poll_skip(log: Log) -> Found:
     Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and another client saw ``c@3``.
 
     False alarms avoided: holes at which no client saw a value; assignments that drop the partition in between; failed
-    and uncertain polls, which are compared but do not move the consumer; values whose place is not known.
+    and uncertain polls, which are compared but do not move the consumer; values whose place is not known; for a reader
+    of committed records, what only readers of uncommitted ones see, and what was aborted.
 
     A value that is in the log twice counts where it is last, so a duplicate may show as a skip, too.
 
     Findings: key, delta, ops, skipped (at most 100 values). O(n).
     """
-    return _skips(log, log.poll_steps)
+    return _of_both_levels(_skips, log, log.poll_steps, log.other_poll_steps)
 
 
 def nonmonotonic_poll(log: Log) -> Found:
@@ -53,7 +57,7 @@ def nonmonotonic_poll(log: Log) -> Found:
 
     Findings: key, delta, values, ops. O(n).
     """
-    return _reversals(log, log.poll_steps)
+    return _of_both_levels(_reversals, log, log.poll_steps, log.other_poll_steps)
 
 
 def nonmonotonic_send(log: Log) -> Found:
@@ -67,7 +71,7 @@ def nonmonotonic_send(log: Log) -> Found:
 
     Findings: key, delta, values, ops. O(n).
     """
-    return _reversals(log, log.send_steps)
+    return _reversals(log, log.order, log.send_steps)
 
 
 def int_nonmonotonic_poll(log: Log) -> Found:
@@ -80,7 +84,7 @@ def int_nonmonotonic_poll(log: Log) -> Found:
 
     Findings: key, values, delta, op. O(n).
     """
-    return _reversals(log, log.inner_reads)
+    return _of_both_levels(_reversals, log, log.inner_reads, log.other_inner_reads)
 
 
 def int_poll_skip(log: Log) -> Found:
@@ -93,7 +97,7 @@ def int_poll_skip(log: Log) -> Found:
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
     """
-    return _skips(log, log.inner_reads)
+    return _of_both_levels(_skips, log, log.inner_reads, log.other_inner_reads)
 
 
 def int_nonmonotonic_send(log: Log) -> Found:
@@ -106,7 +110,7 @@ def int_nonmonotonic_send(log: Log) -> Found:
 
     Findings: key, values, delta, op. O(n).
     """
-    return _reversals(log, log.inner_sends)
+    return _reversals(log, log.order, log.inner_sends)
 
 
 def int_send_skip(log: Log) -> Found:
@@ -117,7 +121,7 @@ def int_send_skip(log: Log) -> Found:
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
     """
-    return _skips(log, log.inner_sends)
+    return _skips(log, log.order, log.inner_sends)
 
 
 #: In the order in which a report lists them.
@@ -135,33 +139,44 @@ ORDER = tuple(
 )
 
 
-def _skips(log: Log, steps: Steps) -> Found:
+def _of_both_levels(
+    look: Callable[[Log, VersionOrder, Steps], Found], log: Log, of_first: Steps, of_other: Steps
+) -> Found:
+    """A look at the steps of readers of each isolation level, in the order that this level sees."""
+    first = look(log, log.order_of_first, of_first)
+    return first if not len(of_other.delta) else first.followed_by(look(log, log.order_of_other, of_other))
+
+
+def _skips(log: Log, order: VersionOrder, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
     if log.removable.any():
-        wide = wide.where(_over_what_stays(log, wide))
+        wide = wide.where(_over_one(order, log, wide, ~log.removable))
+    if log.isolation is not None and log.aborted.any():
+        committed = log.isolation[wide.later] == COMMITTED
+        wide = wide.where(~committed | _over_one(order, log, wide, ~(log.removable | log.aborted)))
 
     def describe(number: int) -> OddStep:
         step = _step(log, wide, number)
         if step.ops is not None:
             step.values = None
-        low = int(log.order.sure_index[log.value_id[wide.earlier[number]]])
-        over = log.order.between(int(log.partition[wide.later[number]]), low, low + int(wide.delta[number]))
+        low = int(order.sure_index[log.value_id[wide.earlier[number]]])
+        over = order.between(int(log.partition[wide.later[number]]), low, low + int(wide.delta[number]))
         step.skipped = log.values.number[over].tolist()
         return step
 
     return Found(partition=log.partition[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
 
 
-def _over_what_stays(log: Log, wide: Steps) -> Flags:
-    """Mark the steps over a value that compaction may not remove (bool)."""
-    stays = np.append(0, np.cumsum(~log.removable[log.order.at_offset]))
-    low = log.order.first_offset_id[log.partition[wide.later]] + log.order.sure_index[log.value_id[wide.earlier]]
-    over: Flags = stays[low + wide.delta] > stays[low + 1]
+def _over_one(order: VersionOrder, log: Log, wide: Steps, which: Flags) -> Flags:
+    """Mark the steps over one of ``which`` values (bool)."""
+    count = np.append(0, np.cumsum(which[order.at_offset]))
+    low = order.first_offset_id[log.partition[wide.later]] + order.sure_index[log.value_id[wide.earlier]]
+    over: Flags = count[low + wide.delta] > count[low + 1]
     return over
 
 
-def _reversals(log: Log, steps: Steps) -> Found:
+def _reversals(log: Log, _: VersionOrder, steps: Steps) -> Found:
     """Steps that go back or stay, the furthest first."""
     back = steps.where(steps.delta < 1)
     return Found(

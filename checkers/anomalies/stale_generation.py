@@ -64,7 +64,7 @@ def find(log: Log) -> Found:
         if back[assignment]:
             before = groups.segment[assigned] == groups.segment[row]
             before &= generation[assigned] == newest[assignment]
-            of_itself = (log.instance[assigned] == log.instance[row]) & (log.index[assigned] < log.index[row])
+            of_itself = (groups.instance[assigned] == groups.instance[row]) & (log.index[assigned] < log.index[row])
             before &= of_itself | (log.index[assigned] < began[assignment])
             earlier = int(assigned[np.flatnonzero(before)[0]])
         return StaleGeneration(
@@ -98,8 +98,7 @@ def _before_it_joined(groups: GroupRows, generation: Numbers, assigned: Numbers,
 
 def _of_itself(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Numbers:
     """For each assignment the latest generation of those of the same member before it, or -1."""
-    instance = groups.log.instance[assigned].astype(np.int64)
-    member = dense_ids(groups.segment[assigned], instance, groups.segments).of
+    member = dense_ids(groups.segment[assigned], groups.instance[assigned], groups.segments).of
     order = stable_order(member)
     newest = running_max(generation[assigned[order]], member[order])
     same: Flags = member[order[1:]] == member[order[:-1]]
@@ -111,7 +110,7 @@ def _of_itself(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Num
 def _shared(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Numbers:
     """For each assignment the row of the first one before it in the same generation of another member, or -1."""
     log = groups.log
-    member = log.instance[assigned].astype(np.int64)
+    member = groups.instance[assigned]
     if log.static is not None:
         name = log.static[assigned]
         member = np.where(name >= 0, int(member.max()) + 1 + name, member)

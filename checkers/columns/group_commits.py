@@ -1,4 +1,7 @@
-"""The commits of a group that may be its last one at some moment. A deletion of the group is a commit of nothing."""
+"""The commits of a group that may be its last one at some moment.
+
+A deletion of the group is a commit of nothing, and what an operator sets its offsets to is a commit as any other.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ class Possible(NamedTuple):
 
 
 class GroupCommits:
-    """The commits and deletions of all segments, and which of them may be the last one at some moment."""
+    """The commits, deletions and resets of all segments, and which of them may be the last one at some moment."""
 
     def __init__(self, groups: GroupRows) -> None:
         log = groups.log
         self._offset, self._segment = log.offset, groups.segment
         self._begun = groups.begun(np.arange(len(log.index)))
         self._span = groups.span
-        rows = np.concatenate([groups.commits, groups.deletions])
+        rows = np.concatenate([groups.commits, groups.deletions, groups.resets])
         rows = rows[np.argsort(groups.packed(rows), kind="stable")]
         open_ended = np.isin(log.type[rows], (INFO, INVOKE))
         self._answered, self._taken = rows[~open_ended], rows[log.type[rows] == OK]

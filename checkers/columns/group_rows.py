@@ -20,11 +20,11 @@ from checkers.columns.transactions import decoded
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
 
-_COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE = (
+_COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE, _RESET, _SEEK = (
     FUNCTION_CODE[name]
     for name in (
         Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE, Function.OFFSETS, Function.TXN,
-        Function.DELETE_GROUP,
+        Function.DELETE_GROUP, Function.RESET, Function.SEEK,
     )
 )  # fmt: skip
 
@@ -70,6 +70,16 @@ class GroupRows:
     def deletions(self) -> Numbers:
         """Rows of deletions of the group, as :attr:`commits`; their offset is -1."""
         return self._asked_for(_DELETE)
+
+    @cached_property
+    def resets(self) -> Numbers:
+        """Rows of what an operator set the group's offsets to, as :attr:`commits`."""
+        return self._asked_for(_RESET)
+
+    @cached_property
+    def seeks(self) -> Numbers:
+        """Rows of positions that members set themselves, whatever became of it."""
+        return self._rows(Kind.REACHED, _SEEK)
 
     def _asked_for(self, *functions: int) -> Numbers:
         log, rows = self.log, self._rows(Kind.REACHED, *functions)
@@ -125,7 +135,13 @@ class GroupRows:
     @cached_property
     def member(self) -> Numbers:
         """``int64[row]``: a dense number for its (log partition, client instance)."""
-        return dense_ids(self.log.partition, self.log.instance.astype(np.int64), self.log.partition_count).of
+        return dense_ids(self.log.partition, self.instance, self.log.partition_count).of
+
+    @cached_property
+    def instance(self) -> Numbers:
+        """``int64[row]``: its client instance; where another tool does not tell it, the process is one of its own."""
+        told = self.log.instance.astype(np.int64)
+        return np.where(told >= 0, told, NONE - 1 - self.log.process.astype(np.int64))
 
     @cached_property
     def member_began(self) -> Numbers:

@@ -7,8 +7,10 @@ records steps over aborted ones; a reader of uncommitted records reads them, and
     offset 4  value 41   aborted: read by readers of uncommitted records only
     offset 5  value 42   read by both
 
-So the first reader of a log partition decides which level its kernels look at, and the rows of the other level have
-kinds of their own.
+So the first reader of a log partition that tells its level decides which level most kernels look at, and what the other
+level read has kinds of its own. The steps of both are judged, each in the order that its level sees.
+
+A reader that never tells its level is held to read committed records, as established checkers hold all readers.
 """
 
 from __future__ import annotations
@@ -17,24 +19,50 @@ from typing import Final
 
 import numpy as np
 
-from checkers.columns.ids import starts_of
-from workloads.history import NONE, Columns, Kind
+from checkers.columns.ids import Flags, Numbers, one_of, starts_of
+from workloads.history import COMMITTED, GROUPED, NONE, Columns, Kind
 
-#: Kinds of row, in memory only, of the other level: a record that was read, and anything else.
-OTHER_READ: Final = 100
-OTHER_ROW: Final = 101
+#: Added to the kinds of rows, in memory only, that are of the other level.
+OTHER: Final = 100
+OTHER_READ: Final = OTHER + Kind.READ
+OTHER_LISTED: Final = OTHER + Kind.LISTED
+#: The kinds of what a reader does. What a process writes has no level, and neither has what a group does.
+_READING: Final = (
+    Kind.READ, Kind.EMPTY, Kind.LISTED, Kind.DROPPED, Kind.REBALANCED, Kind.WAITED,
+)  # fmt: skip
+_POLLED: Final = (Kind.READ, Kind.EMPTY)
 
 
 def set_levels_apart(columns: Columns) -> None:
-    """Give the rows of the other level their kinds. Rows are in order of log partition and event; O(n)."""
-    isolation, partition = columns["isolation"], columns["partition"]
-    told = np.flatnonzero(isolation != NONE)
+    """Give the rows of the other level their kinds. Rows are in order of log partition and event; O(n log n)."""
+    partition = columns["partition"]
+    reading = one_of(columns["kind"], *_READING) & ~one_of(columns["function"], *GROUPED)
+    told = np.flatnonzero((columns["isolation"] != NONE) & reading)
     if not len(told):
         return
+    isolation = columns["isolation"] = _by_reader(columns, told, reading)
     first = told[starts_of(partition[told])]
     level = np.full(int(partition.max()) + 1, NONE)
     level[partition[first]] = isolation[first]
-    other = (isolation != NONE) & (isolation != level[partition])
+    mine = level[partition]
+    silent = (isolation == NONE) & one_of(columns["kind"], *_POLLED)
+    of = columns["isolation"] = np.where(silent & (mine != NONE), COMMITTED, isolation).astype(np.int8)
+    other = (of != NONE) & (mine != NONE) & (of != mine) & reading
     if other.any():
-        kinds = np.where(columns["kind"] == Kind.READ, OTHER_READ, OTHER_ROW)
-        columns["kind"] = np.where(other, kinds, columns["kind"]).astype(np.int8)
+        columns["kind"] = np.where(other, columns["kind"] + OTHER, columns["kind"]).astype(np.int8)
+
+
+def _by_reader(columns: Columns, told: Numbers, reading: Flags) -> Numbers:
+    """The level of each row's reader: of rows that do not tell it, what the same process tells of the log partition."""
+    isolation, process = columns["isolation"], columns["process"].astype(np.int64)
+    silent = np.flatnonzero((isolation == NONE) & reading & (process >= 0))
+    if not len(silent):
+        return isolation
+    span = int(process.max()) + 2
+    reader = columns["partition"] * span + process
+    readers, first = np.unique(reader[told], return_index=True)
+    number = np.minimum(np.searchsorted(readers, reader[silent]), len(readers) - 1)
+    matches = readers[number] == reader[silent]
+    filled = isolation.copy()
+    filled[silent[matches]] = isolation[told[first[number[matches]]]]
+    return filled

@@ -5,15 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from checkers.columns.expiry import expired
 from checkers.columns.group_rows import GroupRows, group_rows
 from checkers.columns.heads import Heads, heads_of
-from checkers.columns.ids import Flags
+from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log_rows import LogRows
 from checkers.columns.record_keys import RecordKeys, record_keys
-from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
+from checkers.columns.steps import (
+    FIRST_LEVEL,
+    OTHER_LEVEL,
+    Steps,
+    inner_reads,
+    inner_sends,
+    poll_steps,
+    send_steps,
+)
 from checkers.columns.version_order import VersionOrder, version_order
-from workloads.history import Kind
 
 
 @dataclass(kw_only=True)
@@ -22,8 +31,24 @@ class Log(LogRows):
 
     @cached_property
     def order(self) -> VersionOrder:
-        """The version order of every log partition."""
-        return version_order(self)
+        """The version order of every log partition, as readers of the first level show it."""
+        return version_order(self, self.reads)
+
+    @cached_property
+    def order_of_first(self) -> VersionOrder:
+        """The version order that readers of the first level step through."""
+        if not len(self.other_reads):
+            return self.order
+        return version_order(self, self._visible(self.reads, self.uncommitted_first))
+
+    @cached_property
+    def order_of_other(self) -> VersionOrder:
+        """The version order that readers of the other isolation level step through."""
+        return version_order(self, self._visible(self.other_reads, ~self.uncommitted_first))
+
+    def _visible(self, reads: Numbers, uncommitted: Flags) -> Numbers:
+        """These reads; where they are of readers of uncommitted records, those of both levels, for they see all."""
+        return np.union1d(reads, self.all_reads[uncommitted[self.partition[self.all_reads]]])
 
     @cached_property
     def groups(self) -> GroupRows | None:
@@ -53,7 +78,12 @@ class Log(LogRows):
     @cached_property
     def poll_steps(self) -> Steps:
         """Consumers' steps from poll to poll."""
-        return poll_steps(self, self.order)
+        return poll_steps(self, self.order_of_first, FIRST_LEVEL)
+
+    @cached_property
+    def other_poll_steps(self) -> Steps:
+        """Consumers' steps from poll to poll, of the other isolation level."""
+        return poll_steps(self, self.order_of_other, OTHER_LEVEL)
 
     @cached_property
     def send_steps(self) -> Steps:
@@ -63,9 +93,14 @@ class Log(LogRows):
     @cached_property
     def inner_reads(self) -> Steps:
         """Consumers' steps inside one operation."""
-        return inner_steps(self, self.order, Kind.READ)
+        return inner_reads(self, self.order_of_first, FIRST_LEVEL)
+
+    @cached_property
+    def other_inner_reads(self) -> Steps:
+        """Consumers' steps inside one operation, of the other isolation level."""
+        return inner_reads(self, self.order_of_other, OTHER_LEVEL)
 
     @cached_property
     def inner_sends(self) -> Steps:
         """Producers' steps inside one operation."""
-        return inner_steps(self, self.order, Kind.SEND)
+        return inner_sends(self, self.order)

@@ -18,13 +18,13 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
-from checkers.columns.isolation_levels import OTHER_READ, OTHER_ROW
+from checkers.columns.isolation_levels import OTHER_LISTED, OTHER_READ
 from checkers.columns.phases import Mark
 from checkers.columns.transactions import TransactionRows
 from workloads import CleanerTimes, Function, IsolationLevel, Retirement
-from workloads.history import FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
+from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
-_DRAIN = FUNCTION_CODE[Function.DRAIN]
+_DRAIN, _TXN = FUNCTION_CODE[Function.DRAIN], FUNCTION_CODE[Function.TXN]
 
 
 class EventPlace(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -174,6 +174,35 @@ class LogRows:
         """``bool[value]``: an ok poll of a reader of any isolation level read it."""
         return self.marked(self.all_reads[self.type[self.all_reads] == OK])
 
+    @cached_property
+    def other_reads(self) -> Numbers:
+        """Rows of sound records that readers of the other isolation level read, by any completion."""
+        rows: Numbers = self.all_reads[self.kind[self.all_reads] == OTHER_READ]
+        return rows
+
+    @cached_property
+    def uncommitted_first(self) -> Flags:
+        """``bool[log partition]``: the level that kernels look at is that of readers of uncommitted records."""
+        first = np.zeros(self.partition_count, dtype=bool)
+        if self.isolation is not None:
+            rows = self.reads[self.isolation[self.reads] == UNCOMMITTED]
+            first[self.partition[rows]] = True
+            others = self.other_reads[self.isolation[self.other_reads] != UNCOMMITTED]
+            first[self.partition[others]] = True
+        return first
+
+    @cached_property
+    def read_by_due(self) -> Flags:
+        """``bool[value]``: an ok poll read it to which it is due.
+
+        That is any; of a transaction of our own, whose final readers of both levels are to see it, one of the first
+        level.
+        """
+        if self.transactions is None or not len(self.other_reads):
+            return self.read_ok
+        rows = self.sends[self.transactions.own[self.sends]]
+        return np.where(self.marked(rows), self.read_ok, self.seen)
+
     @property
     def committed_reads(self) -> Numbers:
         """Rows of sound records that ok polls read, but those of known readers of uncommitted records."""
@@ -189,6 +218,11 @@ class LogRows:
     def sent_ok(self) -> Flags:
         """``bool[value]``: a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
+
+    @cached_property
+    def aborted(self) -> Flags:
+        """``bool[value]``: it was sent in a transaction that certainly was aborted."""
+        return self.marked(self.sends[(self.type[self.sends] == FAIL) & (self.function[self.sends] == _TXN)])
 
     @cached_property
     def attempted(self) -> Flags:
@@ -221,10 +255,8 @@ class LogRows:
         """Rows of uncertain sends whose own value was read by an ok poll."""
         uncertain = self.sends[self.type[self.sends] == INFO]
         value = self.value_id[uncertain]
-        proved: Flags = self.seen[value]
-        if self.transactions is not None:
-            proved = np.where(self.transactions.own[uncertain], self.seen_committed[value], proved)
-        rows: Numbers = uncertain[proved]
+        in_transaction = self.function[uncertain] == _TXN
+        rows: Numbers = uncertain[np.where(in_transaction, self.seen_committed[value], self.seen[value])]
         return rows
 
     @property
@@ -278,7 +310,7 @@ class LogRows:
     @cached_property
     def other_final(self) -> FinalReads:
         """The final reads of the other isolation level."""
-        return self._final(OTHER_ROW, self.all_reads)
+        return self._final(OTHER_LISTED, self.all_reads)
 
     def _final(self, kind: int, reads: Numbers) -> FinalReads:
         says_end = (self.kind == kind) & (self.function == _DRAIN) & (self.type == OK) & (self.offset >= 0)

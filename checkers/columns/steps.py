@@ -6,14 +6,31 @@ is the same value again). Where an index is not known, nothing is claimed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, one_of
+from checkers.columns.isolation_levels import OTHER
 from checkers.columns.log_rows import LogRows
 from checkers.columns.version_order import VersionOrder
-from workloads.history import INFO, INVOKE, OK, Kind
+from workloads import Function
+from workloads.history import FUNCTION_CODE, INFO, INVOKE, OK, Kind
+
+
+class LevelKinds(NamedTuple):
+    """The kinds of the rows of readers of one isolation level."""
+
+    read: int
+    empty: int
+    rebalanced: int
+
+
+FIRST_LEVEL: Final = LevelKinds(Kind.READ, Kind.EMPTY, Kind.REBALANCED)
+OTHER_LEVEL: Final = LevelKinds(*(OTHER + kind for kind in FIRST_LEVEL))
+#: An assignment is a process's, whatever level it reads with.
+_DROPPED: Final = (Kind.DROPPED, OTHER + Kind.DROPPED)
+_SEEK: Final = FUNCTION_CODE[Function.SEEK]
 
 
 class Steps(NamedTuple):
@@ -42,14 +59,14 @@ class _Visits(NamedTuple):
     forgets: Flags
 
 
-def poll_steps(log: LogRows, order: VersionOrder) -> Steps:
+def poll_steps(log: LogRows, order: VersionOrder, level: LevelKinds) -> Steps:
     """Steps from the last value of the last ok poll to the first value of the next poll, whatever its outcome.
 
     A failed or uncertain poll is compared but moves nothing: an aborted transaction must read again. A poll that
     named the partition and brought nothing leaves the place unknown. An assignment without the partition forgets the
-    place.
+    place, and so does a consumer that sets it itself.
     """
-    visits = _visits(log, (Kind.READ,), (Kind.READ, Kind.EMPTY))
+    visits = _visits(log, (level.read,), (level.read, level.empty))
     return _between(log, order, visits, advancing=visits.type == OK, compared=np.ones(len(visits.type), bool))
 
 
@@ -63,25 +80,34 @@ def send_steps(log: LogRows, order: VersionOrder) -> Steps:
     return _between(log, order, visits, advancing=possible, compared=possible)
 
 
-def inner_steps(log: LogRows, order: VersionOrder, kind: Kind) -> Steps:
-    """Steps between neighbours of one kind inside one operation of any outcome.
+def inner_reads(log: LogRows, order: VersionOrder, level: LevelKinds) -> Steps:
+    """Steps between neighbouring reads inside one operation of any outcome.
 
-    Reads inside an operation during which a group rebalance touched the partition are left out; other partitions' are
-    not, and neither are sends, which no rebalance moves.
+    Those inside an operation during which a group rebalance touched the partition are left out; other partitions' are
+    not.
     """
+    return _inner(log, order, level.read, level.rebalanced)
+
+
+def inner_sends(log: LogRows, order: VersionOrder) -> Steps:
+    """Steps between neighbouring sends inside one operation of any outcome; no rebalance moves them."""
+    return _inner(log, order, Kind.SEND)
+
+
+def _inner(log: LogRows, order: VersionOrder, kind: int, *touches: int) -> Steps:
     rows = log.by_client
-    kinds = (kind, Kind.REBALANCED) if kind == Kind.READ else (kind,)
-    moved = rows[(one_of(log.kind, *kinds) & (log.type != INVOKE))[rows]]
+    moved = rows[(one_of(log.kind, kind, *touches) & (log.type != INVOKE))[rows]]
     begins = _operation_starts(log, moved)
     operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
-    touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
+    touched = np.bincount(operation, log.kind[moved] != kind, len(begins)) > 0
     linked = (operation[:-1] == operation[1:]) & ~touched[operation[:-1]]
     return _indexed(log, order, moved[:-1][linked], moved[1:][linked])
 
 
-def _visits(log: LogRows, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
+def _visits(log: LogRows, moving: tuple[int, ...], touching: tuple[int, ...]) -> _Visits:
     rows = log.by_client
-    rows = rows[(one_of(log.kind, *touching, Kind.DROPPED) & (log.type != INVOKE))[rows]]
+    forgets = one_of(log.kind, *_DROPPED) | ((log.function == _SEEK) & (log.kind == Kind.REACHED))
+    rows = rows[((one_of(log.kind, *touching) | forgets) & (log.type != INVOKE))[rows]]
     begins = _operation_starts(log, rows)
     ends = np.append(begins[1:], len(rows))
     does_move = one_of(log.kind[rows], *moving)
@@ -94,7 +120,7 @@ def _visits(log: LogRows, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) 
     first[moves] = rows[places[first_place[moves]]]
     last[moves] = rows[places[last_place[moves]]]
     heads = rows[begins]
-    return _Visits(log.client[heads], first, last, log.type[heads].astype(np.int64), log.kind[heads] == Kind.DROPPED)
+    return _Visits(log.client[heads], first, last, log.type[heads].astype(np.int64), forgets[heads])
 
 
 def _operation_starts(log: LogRows, rows: Numbers) -> Numbers:

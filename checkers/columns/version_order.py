@@ -49,10 +49,10 @@ class VersionOrder:
         return self.at_offset[base + low + 1 : base + min(high, low + 1 + limit)]
 
 
-def version_order(log: LogRows) -> VersionOrder:
-    """The version order of every log partition."""
+def version_order(log: LogRows, reads: Numbers) -> VersionOrder:
+    """The version order of every log partition, as far as these reads show it (int64: rows)."""
     placed = log.sends[(log.offset[log.sends] >= 0) & log.committed[log.sends]]
-    rows = np.concatenate([placed, log.reads])
+    rows = np.concatenate([placed, reads])
     offsets = dense_ids(log.partition[rows], log.offset[rows], log.partition_count)
     first_offset_id = np.searchsorted(offsets.partition, np.arange(log.partition_count))
     index = np.arange(len(offsets), dtype=np.int64) - first_offset_id[offsets.partition]

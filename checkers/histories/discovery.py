@@ -21,24 +21,28 @@ from checkers.histories.scratch import Scratch, ScratchKind
 from checkers.histories.stores import Place, StorePath
 from workloads.history import (
     CLUSTERED,
+    KINDS,
     LIVE_PATTERN,
     ORIGIN_FILE,
     DecodeAll,
     HistoryError,
+    HistoryKind,
     Origin,
     decode_here,
-    import_jsonl,
+    import_history,
+    recognised,
     seal,
 )
 
 #: Endings of histories given as JSON lines.
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
+#: The end of the name of Jepsen's histories.
+_EDN: Final = "history.edn"
 #: Environment variable with the directory in which histories are stored before they are checked.
 SCRATCH: Final = "ACKPROOF_SCRATCH"
 #: The reason of a run that left no history; its ``run.json`` may tell more.
 NO_HISTORY: Final = "no history"
 _NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
-_PARQUET: Final = b"PAR1"
 
 
 class SourceKind(Enum):
@@ -141,8 +145,8 @@ def _owner(directory: Place) -> Place:
 
 
 def _is_foreign(file: Place) -> bool:
-    """Tell by its name that a file in a directory is a history of JSON lines."""
-    return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS_FILE
+    """Tell by its name that a file in a directory is a history of another tool."""
+    return (file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS_FILE) or file.name == _EDN
 
 
 class Sources:
@@ -203,13 +207,23 @@ class Sources:
         return _made(str(path), make, target, directory)
 
     def _of_file(self, file: Place) -> Source:
-        if not file.name.endswith(JSON_LINES):
-            return _parquet(file)
+        """A file that is named by itself; one in a store is not opened here if its name says nothing."""
+        if not _is_text(file):
+            if not isinstance(file, Path):
+                return Source(str(file), file)
+            try:
+                if (kind := recognised(file)) is HistoryKind.PARQUET:
+                    return Source(str(file), file)
+            except (HistoryError, OSError) as error:
+                why = str(error) if isinstance(error, HistoryError) else f"{file} cannot be read: {error}"
+                return Source(str(file), None, why)
+            if kind is None:
+                return Source(str(file), None, f"{file} is no history that can be read: {KINDS}")
         target = self._new_directory()
 
         def make() -> Path:
             local = file if isinstance(file, Path) else stores.fetch(file, target)
-            import_jsonl(local, target, self._decode_all)
+            import_history(local, target, self._decode_all)
             return target / CLUSTERED
 
         return _made(str(file), make, target, file.parent)
@@ -234,15 +248,6 @@ def _is_stale(files: Sequence[Path]) -> bool:
     return age_ns.pop(CLUSTERED) < max(age_ns.values(), default=0)
 
 
-def _parquet(file: Place) -> Source:
-    """A file that is named by itself and does not have the name of JSON lines; in a store it is not opened here."""
-    if isinstance(file, Path):
-        try:
-            with file.open("rb") as opened:
-                if opened.read(len(_PARQUET)) != _PARQUET:
-                    kinds = ", ".join(JSON_LINES)
-                    why = f"{file} is neither Parquet nor has the name of JSON lines ({kinds}); {_NAME_WHAT}"
-                    return Source(str(file), None, why)
-        except OSError as error:
-            return Source(str(file), None, f"{file} cannot be read: {error}")
-    return Source(str(file), file)
+def _is_text(file: Place) -> bool:
+    """Tell by its name that a file is no Parquet."""
+    return file.name.endswith((*JSON_LINES, _EDN))

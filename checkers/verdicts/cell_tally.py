@@ -9,10 +9,10 @@ import msgspec
 from checkers.measures.latency import Latency
 from checkers.verdicts.coverage import summed
 from checkers.verdicts.exercised import OLDER, RunsExercised
-from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
+from checkers.verdicts.judgement import Judgement, VerdictLine
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.readers import CellReaders
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.verdicts.witness import Witness
 from checkers.words import counted
 

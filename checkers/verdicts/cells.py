@@ -16,10 +16,11 @@ import msgspec
 from checkers.measures.latency import Latency
 from checkers.verdicts.cell_tally import CellTally, note_of
 from checkers.verdicts.exercised import FamilyExercised
-from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers.verdicts.judgement import VerdictLine
 from checkers.verdicts.outcome import Outcome
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.readers import CellReaders
+from checkers.verdicts.verdict import RunFacts
 from checkers.verdicts.witness import Witness
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from workloads import SettingValue

@@ -18,32 +18,14 @@ from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.words import counted
-from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
+from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
-from workloads import Settings, SettingValue
+from workloads import Settings
 
 #: Raised whenever a field of a line of verdicts.jsonl goes away or changes its meaning; new fields do not raise it.
 VERDICTS_VERSION: Final = 1
-
-
-class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that is judged, from its specification; ``settings`` are complete, under Kafka's names.
-
-    ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
-    settings that have the client library's own default; ``exercised_min`` and
-    ``at_stake_min`` are the plan's (:class:`nemesis.plan.FaultPlan`).
-    """
-
-    cell: str
-    family: str
-    world: str
-    seed: int
-    settings: dict[str, SettingValue]
-    client_defaults: tuple[str, ...] = ()
-    exercised_min: int = EXERCISED_MIN
-    at_stake_min: int = AT_STAKE_MIN
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,18 +78,19 @@ class VerdictLine(Verdict, kw_only=True):
     neither ``run`` nor ``judgement``.
     """
 
-    run: RunFacts | None = None
     judgement: Judgement | None = None
 
     @classmethod
     def of(cls, verdict: Verdict, run: RunFacts | None = None) -> VerdictLine:
-        """The line of ``verdict``, judged if the facts of the run are known.
+        """The line of ``verdict``, judged if the facts of the run are known, from here or from the history itself.
 
         Raises:
             workloads.settings.SettingsError: the settings of ``run`` cannot work.
         """
+        run = run or verdict.run
         judgement = None if run is None else _judged(verdict, run)
-        return cls(**{name: getattr(verdict, name) for name in Verdict.__struct_fields__}, run=run, judgement=judgement)
+        facts = {name: getattr(verdict, name) for name in Verdict.__struct_fields__} | {"run": run}
+        return cls(**facts, judgement=judgement)
 
     @property
     def outcome(self) -> Outcome:

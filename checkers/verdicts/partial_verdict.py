@@ -29,6 +29,7 @@ from checkers.measures.latency import latencies
 from checkers.measures.read_availability import read_availability
 from checkers.measures.recovery import recovery
 from checkers.measures.writes_met import fault_exercise
+from checkers.verdicts.run_in_file import run_of
 from checkers.verdicts.verdict import MEASURES, Measures, Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key
@@ -40,6 +41,7 @@ CYCLES_SHOWN = 8
 #: Histories with more log partitions than this list no availability by partition.
 AVAILABILITY_MAX = 1000
 _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
+_CUT_OFF = "the history was cut off before its end; what was still to be read is not known"
 
 
 class PartialVerdict(Measures, kw_only=True):
@@ -174,6 +176,8 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
         },
         reason=reason,
         irregular=origin.irregular,
+        left_out=origin.left_out,
+        run=run_of(origin),
     )
 
 
@@ -234,7 +238,7 @@ def _validity(partial: PartialVerdict, origin: Origin) -> tuple[bool | Literal["
 def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
     """Say why a history without anything wrong proves nothing; None where it proves something."""
     if not partial.complete:
-        return "the history was cut off before its end; what was still to be read is not known"
+        return str(origin.options.get("incomplete") or _CUT_OFF)
     if origin.irregular:
         return f"{origin.irregular}, so silence proves nothing; correct the history"
     if partial.undrained:

@@ -24,9 +24,9 @@ from checkers.anomalies.divergent_tables import ANOMALY as TABLES
 from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
 from checkers.anomalies.lost_write import Copy, LostWrite
 from checkers.columns.ids import Numbers
-from checkers.columns.replica_file import REPLICAS_FILE, Ends, PartitionEnd, read_replicas
+from checkers.columns.replica_file import Ends, PartitionEnd
+from checkers.columns.replica_lines import replicas_beside
 from checkers.errors import CheckError
-from checkers.histories import HISTORY
 from checkers.histories.stores import Place
 from checkers.verdicts.verdict import Verdict
 
@@ -36,11 +36,11 @@ def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None)
 
     Logs that exist and cannot be read make a verdict "unknown" that would have been true.
     """
-    if history is None or history.parent.name != HISTORY:
+    if history is None:
         return verdict
     try:
-        replicas = read_replicas(history.parent.parent / REPLICAS_FILE)
-    except CheckError as error:
+        replicas = replicas_beside(history.parent)
+    except (CheckError, OSError) as error:
         if verdict.valid is True:
             verdict.valid, verdict.reason = "unknown", str(error)
         return verdict

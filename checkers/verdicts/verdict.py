@@ -20,7 +20,9 @@ from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.measures.transaction_counts import TransactionCounts
 from checkers.measures.writes_met import FaultExercise
+from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from nemesis.receipts import Receipt
+from workloads import SettingValue
 
 Kind = TypeVar("Kind", bound=Finding)
 
@@ -91,6 +93,24 @@ def _lag(measures: Measures) -> int:
     return -1 if measures.worst_realtime_lag is None else measures.worst_realtime_lag.lag
 
 
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that is judged, from its specification; ``settings`` are complete, under Kafka's names.
+
+    ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
+    settings that have the client library's own default; ``exercised_min`` and
+    ``at_stake_min`` are the plan's (:class:`nemesis.plan.FaultPlan`).
+    """
+
+    cell: str
+    family: str
+    world: str
+    seed: int
+    settings: dict[str, SettingValue]
+    client_defaults: tuple[str, ...] = ()
+    exercised_min: int = EXERCISED_MIN
+    at_stake_min: int = AT_STAKE_MIN
+
+
 class Verdict(Measures, kw_only=True):
     """The findings of the checkers in one history, whatever was promised.
 
@@ -99,6 +119,8 @@ class Verdict(Measures, kw_only=True):
     was sent or read at all; "unknown" with a ``reason`` if it could not be decided. ``replicas_compared`` counts the
     log partitions whose replicas' logs were compared with each other; None without such logs. ``irregular`` says what
     another tool's history has and no real one can have: neither its silence nor its findings are certain then.
+    ``left_out`` says what it has beside that and was not judged. ``run`` are the facts of the run that the history is
+    of, where it says them itself.
     """
 
     history: str
@@ -107,6 +129,8 @@ class Verdict(Measures, kw_only=True):
     replicas_compared: int | None = None
     reason: str | None = None
     irregular: str = ""
+    left_out: list[str] = []
+    run: RunFacts | None = None
 
     def findings(self, kind: type[Kind]) -> list[Kind]:
         """The listed findings of one kind."""

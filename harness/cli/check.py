@@ -23,6 +23,8 @@ from harness.run import lacks_observations
 
 #: The file of verdicts without a directory of their own.
 HERE: Final = Path(VERDICTS_FILE)
+#: Sentences about what was not judged; all are in the file of verdicts.
+LEFT_OUT_MAX: Final = 20
 
 
 @click.command()
@@ -54,10 +56,11 @@ def check(
 ) -> int:
     """Judge the histories at every PATH.
 
-    A PATH is a run's directory, a campaign's, a file of JSON lines, or a directory of those. It may be a URI (s3a://,
-    s3://, gs://, hdfs://, file://). Verdicts are written to verdicts.jsonl in each directory named, those of other
-    histories to ./verdicts.jsonl; the last line is the verdict and where they are. Exit code 2 if what
-    is there could not be read as a history.
+    A PATH is a run's directory, a campaign's, a file with another tool's history (JSON lines, Jepsen's history.edn,
+    lines of Kafka's VerifiableProducer and VerifiableConsumer), or a directory of those. It may be a URI (s3a://,
+    s3://, gs://, hdfs://, file://). What a history has and is not judged is said. Verdicts are written to
+    verdicts.jsonl in each directory named, those of other histories to ./verdicts.jsonl; the last line is the verdict
+    and where they are. Exit code 2 if what is there could not be read as a history.
     """
     try:
         places = [place_of(path) for path in paths]
@@ -92,8 +95,17 @@ def check(
         return code
     if kept := sum(history.kept for history in written):
         terminal.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
+    for sentence in _left_out(judged):
+        terminal.say(sentence)
     show_judged(terminal, judged, counted.cells, [str(history.file) for history in written])
     return code
+
+
+def _left_out(judged: Iterable[campaign.JudgedHistory]) -> list[str]:
+    """Sentences about the parts of histories that were not judged, as far as there is room."""
+    told = [f"not judged in {history.path}: {what}" for history in judged for what in history.line.left_out]
+    more = [f"... and {len(told) - LEFT_OUT_MAX} more that were not judged"] if len(told) > LEFT_OUT_MAX else []
+    return [*told[:LEFT_OUT_MAX], *more]
 
 
 def _refuse_soaks(places: Iterable[Place]) -> None:

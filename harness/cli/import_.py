@@ -1,4 +1,4 @@
-"""`ackproof import`: a history in JSON lines, also of another tool, stored (docs/guides/history-format.md)."""
+"""`ackproof import`: a history in a file, also of another tool, stored (docs/guides/history-format.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
 from harness.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
-from workloads.history import import_jsonl
+from workloads.history import import_history
 
 
 @click.command("import")
@@ -19,16 +19,17 @@ from workloads.history import import_jsonl
 @click.option("--out", type=path_type, help="The directory to make, instead of results/NAME-OF-FILE.")
 @takes_json
 def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
-    """Store a history in JSON lines, also of another tool.
+    """Store a history that is in a file, also of another tool.
 
-    FILE has the lines (docs/guides/history-format.md). Afterwards `ackproof check` judges the history.
+    FILE has JSON lines, Jepsen's EDN, or lines of Kafka's VerifiableProducer and VerifiableConsumer
+    (docs/guides/history-format.md). Afterwards `ackproof check` judges the history.
     """
     if not file.is_file():
-        raise NamedWronglyError(f"{file} is not a file; name a history in JSON lines")
+        raise NamedWronglyError(f"{file} is not a file; name a history")
     directory = new_campaign(RESULTS, file.stem) if out is None else exact_campaign(out)
     try:
         with translated_errors(), files_of(directory):
-            import_jsonl(file, directory / HISTORY)
+            import_history(file, directory / HISTORY)
     except ResultsError:
         shutil.rmtree(directory, ignore_errors=True)
         raise

@@ -37,24 +37,41 @@ def of_committed(events: list[Event]) -> list[Event]:
     return [event for event in events if event.isolation != "read_uncommitted"]
 
 
+class Levels:
+    """The level of each log partition's first reader, and of each reader."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.first: dict[str, str] = {}
+        self._of_process: dict[tuple[str, int], str] = {}
+        for event in events:
+            if event.isolation is not None and event.type != EventType.INVOKE:
+                for key in (*event.partitions, *keys_read(event)):
+                    self.first.setdefault(key, event.isolation)
+                    self._of_process.setdefault((key, event.process), event.isolation)
+
+    def of(self, event: Event, key: str) -> str:
+        """The level that a reader tells, at once or elsewhere; one that tells none reads committed records."""
+        return event.isolation or self._of_process.get((key, event.process), "read_committed")
+
+    def is_first(self, event: Event, key: str) -> bool:
+        silent = event.isolation is None and key not in keys_read(event)
+        return key not in self.first or silent or self.of(event, key) == self.first[key]
+
+
 def held_to_commits(events: list[Event]) -> list[Event]:
-    """The events whose readers must not read what is aborted or open, unless the run's readers all may."""
-    return [
-        event if event.isolation == "read_committed" else of_first
-        for event, of_first in zip(events, of_level(events, first=True), strict=True)
-    ]
+    """Reads that must not see what is aborted or open, and all of the level of the log partition's first reader."""
+    levels = Levels(events)
+    return _only(events, lambda event, key: levels.of(event, key) == "read_committed" or levels.is_first(event, key))
 
 
 def of_level(events: list[Event], *, first: bool) -> list[Event]:
     """The same events, of whose readers only those count that have the level of the first one of the log partition."""
-    level: dict[str, str] = {}
-    for event in events:
-        if event.isolation is not None and event.type != EventType.INVOKE:
-            for key in (*event.partitions, *keys_read(event)):
-                level.setdefault(key, event.isolation)
+    levels = Levels(events)
+    return _only(events, lambda event, key: levels.is_first(event, key) == first)
 
-    def counts(event: Event, key: str) -> bool:
-        return first if event.isolation is None else (event.isolation == level[key]) == first
+
+def _only(events: list[Event], counts: Callable[[Event, str], bool]) -> list[Event]:
+    """The events with that part of them that counts."""
 
     def part(event: Event, operation: MicroOperation) -> MicroOperation:
         if not isinstance(operation, Poll):

@@ -6,6 +6,7 @@ time (on disk within a second). Both have the same methods. Checkers read rows b
 """
 
 from workloads.history.clustering import ROWS_A_GROUP, Flags, Subjects, cluster, joined, subjects
+from workloads.history.exporting import export_jsonl
 from workloads.history.files import (
     CLUSTERED,
     LIVE_PATTERN,
@@ -16,12 +17,13 @@ from workloads.history.files import (
     open_file,
     open_writer,
 )
+from workloads.history.foreign import KINDS, HistoryKind, import_history, recognised
 from workloads.history.importing import DecodeAll, Decoded, Split, decode, decode_here, import_jsonl
-from workloads.history.jsonl import export_jsonl
-from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
+from workloads.history.origin import ORIGIN_FILE, REPLICA_LINES, Origin, shown_key
 from workloads.history.reader import Needed, read_events, read_rows
 from workloads.history.rows import Columns, HistoryInMemory, Names, Rows, to_table
 from workloads.history.schema import (
+    COMMITTED,
     DEFECTS,
     FAIL,
     FUNCTION_CODE,
@@ -48,12 +50,12 @@ from workloads.history.sealing import seal
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 
 __all__ = [
-    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "ISOLATIONS",
+    "CLUSTERED", "COMMITTED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "ISOLATIONS", "KINDS",
     "LIVE_PATTERN", "MARKS", "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS",
-    "META_TRANSACTIONS", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "UNCOMMITTED", "Columns", "DecodeAll",
-    "Decoded", "Flags", "HistoryError", "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names",
-    "Needed", "Origin", "Rows", "Split", "Subjects",
-    "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined",
-    "live_files", "open_file", "open_writer", "or_none", "read_events", "read_rows", "seal", "shown_key", "subjects",
-    "to_table",
+    "META_TRANSACTIONS", "NONE", "OK", "ORIGIN_FILE", "REPLICA_LINES", "ROWS_A_GROUP", "SCHEMA", "UNCOMMITTED",
+    "Columns", "DecodeAll", "Decoded", "Flags", "HistoryError", "HistoryInMemory", "HistoryKind", "HistoryWriter",
+    "Kind", "LiveHistoryWriter", "Names", "Needed", "Origin", "Rows", "Split", "Subjects",
+    "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_history", "import_jsonl",
+    "joined", "live_files", "open_file", "open_writer", "or_none", "read_events", "read_rows", "recognised", "seal",
+    "shown_key", "subjects", "to_table",
 ]  # fmt: skip

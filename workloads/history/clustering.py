@@ -131,7 +131,7 @@ class Subjects(NamedTuple):
 
     Attributes:
         groups: some operation is a consumer group's.
-        transactions: some operation has the facts of a transaction, or of the end of one.
+        transactions: some operation has the facts of a transaction, or of the end of one, or a reader has a level.
         keys: some record has a key of its own, over a compacted topic.
         ages: some final reader says for how long records stay.
     """
@@ -149,9 +149,10 @@ def subjects(rows: Columns) -> Subjects:
     """The subjects of these rows. O(n)."""
     present = np.bincount(rows["function"], minlength=len(FUNCTION_CODE)) > 0
     transactions = bool(present[list(_TRANSACTIONS)].any())
+    facts = transactions and bool((np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)).any())
     return Subjects(
         groups=bool(present[list(GROUPED)].any()),
-        transactions=transactions and bool((np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)).any()),
+        transactions=facts or bool((rows["isolation"] != NONE).any()),
         keys=bool((rows["record_key"] != NONE).any()),
         ages=bool(present[_DRAIN]) and bool(((rows["function"] == _DRAIN) & (rows["detail"] != NONE)).any()),
     )

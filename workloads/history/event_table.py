@@ -44,7 +44,6 @@ _OF_EVENT: Final = (
 _OF_ROW: Final = ("event", "key", "position", "kind", "offset", "value", "defect", "record_key", "tombstone")
 _EVENT_NUMBERS: Final = struct.Struct(f"={len(_OF_EVENT)}q")
 _ROW_NUMBERS: Final = struct.Struct(f"={len(_OF_ROW)}q")
-_NOWHERE: Final[Mapping[int, Sequence[str]]] = {}
 
 
 class Texts:
@@ -131,15 +130,12 @@ class EventTable(NamedTuple):
         return np.repeat(pairs, sizes), *of
 
 
-def tabulate(
-    events: Sequence[Event], texts: Mapping[str, Texts], rebalanced: Mapping[int, Sequence[str]] = _NOWHERE
-) -> EventTable:
+def tabulate(events: Sequence[Event], texts: Mapping[str, Texts]) -> EventTable:
     """Turn events into numbers.
 
     Args:
         events: the events.
         texts: the codes of the columns of texts; new texts are added.
-        rebalanced: by number of an event, the log partitions that a group rebalance touched inside it.
 
     Raises:
         struct.error: a number does not fit into 64 bits.
@@ -181,7 +177,7 @@ def tabulate(
                 put(pack(number, keys(name), position, _LISTED, offset, 0, 0, NONE, 0))
         else:
             put(pack(number, 0, 0, _EVENT, offset, 0, 0, NONE, 0))
-        for name in rebalanced.get(number, ()):
+        for name in event.rebalanced:
             put(pack(number, keys(name), 0, _REBALANCED, NONE, 0, 0, NONE, 0))
     return _table(_columns(_OF_EVENT, of_events), _columns(_OF_ROW, of_rows))
 

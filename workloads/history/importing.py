@@ -27,7 +27,8 @@ from workloads.history import files
 from workloads.history.clustering import NOTHING, Numbers, together
 from workloads.history.event_table import repeated
 from workloads.history.jsonl import Decoder
-from workloads.history.origin import Origin, ValueCodes
+from workloads.history.left_out import LeftOut
+from workloads.history.origin import REPLICA_LINES, Origin, ValueCodes
 from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
 from workloads.history.schema import META_RUN
@@ -69,6 +70,8 @@ class Decoded:
         begun: invocations that were not completed here, with their indexes.
         went_on: processes that began anything here, or have more such completions than ``unmatched`` names.
         turns: begins and ends of operations here.
+        left_out: what the lines have and is not judged.
+        replicas: lines about replicas' own logs.
     """
 
     split: Split
@@ -84,6 +87,8 @@ class Decoded:
     begun: list[Begun] = field(default_factory=list)
     went_on: set[int] = field(default_factory=set)
     turns: Turns = field(default_factory=Turns)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    replicas: list[bytes] = field(default_factory=list)
 
 
 #: Decodes splits, and answers in their order.
@@ -122,6 +127,7 @@ def _decode(split: Split, decoder: Decoder) -> Decoded:
     columns = together(*taken, decoder.rows.take())
     decoded.events, decoded.rows = decoder.rows.events - first, len(columns["key"])
     decoded.options, decoded.values = decoder.options, decoder.values.values
+    decoded.left_out, decoded.replicas = decoder.left_out, decoder.replicas
     decoded.indexes = _given(decoder.indexes)
     if split.target is None:
         decoded.loaded = columns, decoder.rows.names
@@ -180,10 +186,17 @@ def decode_here(splits: Sequence[Split]) -> Iterable[Decoded]:
     return map(decode, splits)
 
 
-def import_jsonl(source: Path, directory: Path, decode_all: DecodeAll = decode_here) -> Origin:
+#: The file that lines were made of, the number of its line that each was made of, and what was left out of it.
+MadeOf = tuple[Path, Sequence[int], LeftOut]
+
+
+def import_jsonl(
+    source: Path, directory: Path, decode_all: DecodeAll = decode_here, *, of: MadeOf | None = None
+) -> Origin:
     """Store a history given as JSON lines: ``clustered.parquet`` and ``origin.json`` in ``directory``.
 
-    ``decode_all`` decodes the splits of a file that has more than one.
+    ``decode_all`` decodes the splits of a file that has more than one. Messages are about the file that the lines were
+    made ``of``, if they were.
 
     Raises:
         files.HistoryError: a line cannot be understood; the text names file, line and reason.
@@ -198,30 +211,41 @@ def import_jsonl(source: Path, directory: Path, decode_all: DecodeAll = decode_h
                 Split(source, begin, min(size, begin + SPLIT_BYTES), Path(scratch) / files.live_name(number))
                 for number, begin in enumerate(begins)
             ]
-            return _store(source, directory, decode_all(splits))
-    return _store(source, directory, [decode(Split(source, 0, size))])
+            return _store(_Joining(source, of), directory, decode_all(splits))
+    return _store(_Joining(source, of), directory, [decode(Split(source, 0, size))])
 
 
-def _store(source: Path, directory: Path, decoded: Iterable[Decoded]) -> Origin:
-    joining = _Joining(source)
+def _store(joining: _Joining, directory: Path, decoded: Iterable[Decoded]) -> Origin:
     parts = [joining.add(split) for split in decoded]
-    write_clustered(directory, source.stem, parts, complete=True, durable=False)
-    origin = Origin(values=joining.values.values, indexes=joining.labels(), options=joining.options)
+    complete = bool(joining.options.get("complete", True))
+    write_clustered(directory, joining.source.stem, parts, complete=complete, durable=False)
+    origin = Origin(
+        values=joining.values.values,
+        indexes=joining.labels(),
+        options=joining.options,
+        left_out=joining.sentences,
+    )
     origin.irregular = joining.irregular(origin)
     origin.save(directory)
+    if joining.replicas:
+        (directory / REPLICA_LINES).write_bytes(b"".join(line + b"\n" for line in joining.replicas))
     return origin
 
 
 class _Joining:
     """The accounts of a file's splits, brought together in order."""
 
-    def __init__(self, source: Path) -> None:
-        self.source = source
+    def __init__(self, source: Path, of: MadeOf | None) -> None:
+        self.source = source if of is None else of[0]
+        self._line_of = None if of is None else of[1]
+        self._left_out_before = LeftOut() if of is None else of[2]
         self.values = ValueCodes()
         self.options: dict[str, Any] = {}
+        self.replicas: list[bytes] = []
         self._lines = self._events = 0
         self._open = OpenOperations()
         self._turns = Turns()
+        self._left_out = LeftOut()
         #: By split, its first index, its events, and the indexes that its lines give.
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
@@ -233,7 +257,8 @@ class _Joining:
             OSError: it must be decoded again, and the file cannot be read or the split's target not written.
         """
         if decoded.problem is not None:
-            raise files.HistoryError(f"{self.source}, line {self._lines + decoded.lines}: {decoded.problem}")
+            line = self._line(self._lines + decoded.lines)
+            raise files.HistoryError(f"{self.source}, line {line}: {decoded.problem}")
         first, before = self._events, list(self._open)
         self._turns.follow(decoded.turns, first)
         codes = np.array([self.values.code(value) for value in decoded.values], dtype=np.int64)
@@ -255,6 +280,8 @@ class _Joining:
                 invocations=_late(pairs),
             )
         self._indexes.append((first, decoded.events, decoded.indexes))
+        self._left_out.follow(decoded.left_out, self._lines)
+        self.replicas += decoded.replicas
         self._events, self._lines = first + decoded.events, self._lines + decoded.lines
         self.options = self.options or decoded.options
         return part
@@ -264,6 +291,17 @@ class _Joining:
         completion = _recoded(event, codes)
         begun = self._open.end(index, completion)
         return None if begun is None else (begun, (index, completion))
+
+    def _line(self, number: int) -> int:
+        """The number of a line in the file that messages are about."""
+        return number if self._line_of is None else self._line_of[number - 1]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Sentences about the parts of the file that are not judged."""
+        for what, (times, line) in self._left_out.told.items():
+            self._left_out_before.add(what, times, self._line(line))
+        return self._left_out_before.sentences
 
     def labels(self) -> list[int] | None:
         """The file's own indexes by event; None where they are the places in the file, or the first event lacks one."""

@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 ORIGIN_FILE: Final = "origin.json"
+#: The lines about replicas' own logs of an exported run, as they came: what they say, checkers read.
+REPLICA_LINES: Final = "replicas.jsonl"
 #: The largest value that is its own number; kernels may add two of them without leaving 64 bits.
 LARGEST: Final = 2**62
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
@@ -22,12 +24,14 @@ class Origin(msgspec.Struct, kw_only=True):
     """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions.
 
     ``irregular`` says what no real history has; "" in a regular one, and in one that an older version stored.
+    ``left_out`` says what the file has and is not judged.
     """
 
     values: list[Any] = []
     indexes: list[int] | None = None
     options: dict[str, Any] = {}
     irregular: str = ""
+    left_out: list[str] = []
 
     def value(self, number: int) -> Any:
         """The value as the file had it."""

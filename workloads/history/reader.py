@@ -83,9 +83,10 @@ def _asked(operation: MicroOperation) -> MicroOperation:
 
 
 def _event(rows: dict[str, list[Any]], names: Names) -> Event:
-    listed = [
-        names["key"][key] for key, kind in zip(rows["key"], rows["kind"], strict=True) if kind == schema.Kind.LISTED
-    ]
+    listed, rebalanced = (
+        tuple(names["key"][key] for key, kind in zip(rows["key"], rows["kind"], strict=True) if kind == wanted)
+        for wanted in (schema.Kind.LISTED, schema.Kind.REBALANCED)
+    )
     offset = rows["offset"][0] if rows["kind"][0] in (schema.Kind.LISTED, schema.Kind.EVENT) else schema.NONE
     return Event(
         index=rows["index"][0],
@@ -95,12 +96,13 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
         type=schema.TYPES[rows["type"][0]],
         function=schema.FUNCTIONS[rows["function"][0]],
         micro=_micro(rows, names),
-        partitions=tuple(listed),
+        partitions=listed,
         offset=schema.or_none(offset),
         node=schema.or_none(rows["node"][0]),
         isolation=_level(rows["isolation"][0]),
         error=_text(rows["error"][0], names["error"]),
         detail=_text(rows["detail"][0], names["detail"]),
+        rebalanced=rebalanced,
     )
 
 

@@ -34,8 +34,6 @@ class Rows:
     def __init__(self, open_operations: OpenOperations | None = None, first: int = 0) -> None:
         self._texts = texts_of_columns()
         self._events: list[Event | None] = []
-        #: Indexes of completions, and log partitions that a group rebalance touched inside them.
-        self._rebalanced: list[tuple[int, Sequence[str]]] = []
         self._open = OpenOperations() if open_operations is None else open_operations
         self._taken = first
 
@@ -46,10 +44,6 @@ class Rows:
     def skip(self) -> None:
         """Let one index pass without an event."""
         self._events.append(None)
-
-    def mark_rebalanced(self, names: Sequence[str]) -> None:
-        """Note that a group rebalance touched these log partitions inside the completion added last."""
-        self._rebalanced.append((self.events - 1, names))
 
     @property
     def waiting(self) -> Sequence[Event | None]:
@@ -78,10 +72,7 @@ class Rows:
         del self._events[: len(taken)]
         self._taken += len(taken)
         events = before + [(index, event) for index, event in enumerate(taken, first) if event is not None]
-        places = {index: number for number, (index, _) in enumerate(events)} if self._rebalanced else {}
-        rebalanced = {places[index]: names for index, names in self._rebalanced}
-        self._rebalanced = []
-        table = tabulate([event for _, event in events], self._texts, rebalanced)
+        table = tabulate([event for _, event in events], self._texts)
         pairs = pair(events, len(before), table, self._open)
         return _columns(np.array([index for index, _ in events], dtype=np.int64), len(before), table, pairs)
 

@@ -91,6 +91,7 @@ FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
 DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
 ISOLATION_CODE: Final = {name: code for code, name in enumerate(ISOLATIONS)}
 UNCOMMITTED: Final = ISOLATION_CODE["read_uncommitted"]
+COMMITTED: Final = ISOLATION_CODE["read_committed"]
 
 #: Codes of the functions that tell of the run as a whole, in the order of the functions.
 MARKS: Final = tuple(
@@ -115,6 +116,8 @@ GROUPED: Final = tuple(
         Function.REBALANCE,
         Function.OFFSETS,
         Function.DELETE_GROUP,
+        Function.RESET,
+        Function.SEEK,
     )
 )
 

@@ -10,7 +10,6 @@ import pytest
 
 from checkers.anomalies import ANOMALIES
 from checkers.columns.loading import RowBatch, Unit, load_units
-from checkers.columns.version_order import version_order
 from checkers.histories.discovery import Sources, find_histories
 from checkers.local import check_one
 from tests.checkers.conformance import BY_NAME, cases, comparable, write_history
@@ -135,7 +134,7 @@ def test_the_version_order_of_gaps_and_conflicts(tmp_path: Path) -> None:
         file = sources.ready[0].file
         assert file is not None
         batch = load_units([Unit(0, str(file))])
-        order, names = version_order(batch.log), dict(zip(batch.log.values.number.tolist(), "abcd", strict=False))
+        order, names = batch.log.order, dict(zip(batch.log.values.number.tolist(), "abcd", strict=False))
         names = _letters(batch, names)
         entries = zip(order.entry_offset.tolist(), order.entry_value.tolist(), strict=True)
         log = sorted((int(order.offsets.number[o]), names[int(batch.log.values.number[v])]) for o, v in entries)
@@ -158,7 +157,7 @@ def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
     history = {"history": [poll], "options": {}}
     with Sources(find_histories([write_history(history, tmp_path / "h.jsonl")])) as sources:
         batch = load_units([Unit(0, str(sources.ready[0].file))])
-    order = version_order(batch.log)
+    order = batch.log.order
     values = ["abcd"[-2 - code] for code in batch.log.values.number.tolist()]
     first = dict(zip(values, order.first_index.tolist(), strict=True))
     last = dict(zip(values, order.last_index.tolist(), strict=True))

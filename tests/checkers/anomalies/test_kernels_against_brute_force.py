@@ -153,9 +153,8 @@ def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_par
 def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
     rows = Rows()
     for event in history:
-        rows.add(event)
-        if keys := [key for key in KEYS if (key, event.index) in touched]:
-            rows.mark_rebalanced(keys)
+        keys = tuple(key for key in KEYS if (key, event.index) in touched)
+        rows.add(msgspec.structs.replace(event, rebalanced=keys))
     return rows
 
 

@@ -141,7 +141,7 @@ def test_metadata_that_is_no_text_is_another_layout() -> None:
 @pytest.mark.parametrize("name", ["report.html", "notes.txt", "no-ending"])
 def test_any_other_file_is_not_called_a_broken_history(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("<!doctype html>")
-    with pytest.raises(CheckError, match=f"{name} is neither Parquet nor has the name of JSON lines"):
+    with pytest.raises(CheckError, match=f"{name} is no history that can be read: a history is a run"):
         check_one(tmp_path / name)
 
 

@@ -17,9 +17,9 @@ from checkers.measures.situations import Situations
 from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.exercised import OLDER, FamilyExercised
-from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
+from checkers.verdicts.judgement import VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.verdict import RunFacts, Verdict
 from nemesis.receipts import Receipt
 from tests.checkers.verdicts.synthetic_verdicts import killed, verdict
 from workloads.settings import IDEMPOTENCE, Settings

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.judgement import RunFacts, VerdictLine
-from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.verdicts.worlds_compared import compare
 from tests.checkers.verdicts import synthetic_verdicts
 from workloads.settings import Settings

@@ -11,7 +11,8 @@ import pytest
 
 from checkers import Cell, Outcome, Verdict
 from checkers.verdicts.cells import build_cells
-from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.verdict import RunFacts
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HARNESS
 from harness.explore import known_scopes, scope_named

@@ -11,7 +11,8 @@ import pytest
 from checkers import Outcome, VerdictLine
 from checkers.measures.history_counts import Exercise
 from checkers.verdicts.exercised import FamilyExercised, RunsExercised
-from checkers.verdicts.judgement import Judgement, RunFacts
+from checkers.verdicts.judgement import Judgement
+from checkers.verdicts.verdict import RunFacts
 from harness.campaign import Job, JudgedHistory
 from harness.plan import Plan, parse_plan
 from harness.progress import Progress

@@ -17,9 +17,9 @@ from tests.checkers.history_strategies import histories
 from tests.workloads.history.event_strategies import events, examples
 from tests.workloads.history.test_sealing import stored
 from workloads.history import HistoryError, importing
+from workloads.history.exporting import line_of
 from workloads.history.files import CLUSTERED
 from workloads.history.importing import Decoded, Split, import_jsonl
-from workloads.history.jsonl import line_of
 from workloads.history.origin import ORIGIN_FILE, Origin
 
 #: As foreign tools have them: values that are no numbers, processes without a name, indexes of their own.
