@@ -48,7 +48,7 @@ def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
 
 
 def test_quorum_acks_keep_p999_near_p99_and_all_in_sync_replicas_do_not() -> None:
-    """Of plans/quorum-latency.toml the two rows of three replicas, with all their writes; others: the next test."""
+    """Both rows of three replicas in plans/quorum-latency.toml, with all their writes; others: the next test."""
     plan = plan_of("quorum-latency")
     rows = tuple(choice for choice in plan.choices if choice.settings["replication.factor"] == 3)
     assert len(rows) == 2

@@ -161,7 +161,7 @@ class Refusal(IntEnum):
     OUT_OF_ORDER = 3
 
 
-#: Those for want of in-sync replicas.
+#: The refusals for want of in-sync replicas.
 FOR_WANT_OF_REPLICAS: Final = (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
 #: By the names of the table and by librdkafka's. A client that retries until its time is over may report only that.
 _REFUSALS: Final = {

@@ -49,6 +49,6 @@ class RefusalCounter:
 
 
 def _changes(isrs: Mapping[int, Brokers]) -> int:
-    """Those of a topic's creation, partition epoch 0, are no change; the first ones of a later epoch are."""
+    """Count the sets that differ from the one before; that of a topic's creation, partition epoch 0, is no change."""
     told = [isr for _, isr in sorted(isrs.items())]
     return (0 not in isrs) + sum(before != after for before, after in pairwise(told))

@@ -26,7 +26,7 @@ in some of its [columns](stories.md#columns); "kept" means acknowledged and not 
 """
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClaimOfDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One claim: what is said, what shows it, and whether it holds; ``but`` says what is otherwise."""
 
     says: str
@@ -39,7 +39,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A document, and its claims in their order."""
 
     name: str
-    claim: list[Claim]
+    claim: list[ClaimOfDocument]
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,12 +51,12 @@ class WrongClaimError(Exception):
 
 
 def documents() -> list[Document]:
-    """All documents."""
+    """The documents in their order."""
     return msgspec.toml.decode(FILE.read_bytes(), type=_File).document
 
 
 def claims() -> str:
-    """The page."""
+    """The page of claims, document by document."""
     return page(
         "Claims",
         "`scripts/reference/claims.toml`",
@@ -68,7 +68,7 @@ def claims() -> str:
 _HOLDS: Final = {"yes": "holds", "no": "does not hold", "in part": "holds in part", "not known": "is not known"}
 
 
-def _told(claim: Claim) -> str:
+def _told(claim: ClaimOfDocument) -> str:
     said = " ".join(filter(None, (claim.says, f"It **{_HOLDS[claim.holds]}**.", claim.but)))
     return " ".join((said, *(f"{evidence_of(entry)}." for entry in claim.shown)))
 
@@ -126,7 +126,7 @@ def _check(story: Story, clause: str) -> None:
 
 
 def _of_plan(text: str) -> str:
-    """What a plan expects of its cells, or, behind a colon, of those with some settings."""
+    """The expectation of a plan of its cells, or, behind a colon, of those with some settings."""
     name, _, chosen = text.partition(": ")
     if name not in plans_here():
         raise WrongClaimError(f"no plan is called {name}")
