@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka reference bench bench-check compiled wheel lock clean
+.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices reference bench bench-check compiled wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,10 @@ soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root can be had (8 minutes)
 	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "kafka and not race"
 	@scripts/kafka-campaign.sh
+
+prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (six minutes)
+	@$(BIN)/ackproof campaign plans/kafka-idempotence-prices.toml --out results/reference/kafka-idempotence-prices
+	@$(BIN)/python -m scripts.latency_table results/reference/kafka-idempotence-prices
 
 reference: setup ## docs/reference/, generated from the code
 	@$(BIN)/python -m scripts.reference

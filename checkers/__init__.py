@@ -67,6 +67,7 @@ from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
 from checkers.verdicts.exercised import FamilyExercised
+from checkers.verdicts.figures import FIGURES
 from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, VerdictLine, judge
 from checkers.verdicts.matrix import (
     MATRIX_VERSION,

@@ -71,6 +71,8 @@ class Evidence(TypedDict, total=False):
     leader_epoch: int
     replicas: list[int]
     election: str
+    # Of these, those that are together in a rack.
+    in_one_rack: dict[str, list[int]]
     # Forms of nodes: the release that is wanted, the one that runs, features by level, and settings in effect.
     wanted: str
     version: str

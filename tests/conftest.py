@@ -263,6 +263,7 @@ class ObedientCluster:
         self.brokers = tuple(range(brokers))
         self.dead, self.frozen, self.links, self.calls, self.blind = set(), set(), set(), [], blind
         self.controller_active = True
+        self.racks: dict[int, str] = {}
         self.most_stopped, self.elected = 0, 0
         self.never_in_sync: dict[str, set[int]] = {}
         self.places = {name: [(start + n) % brokers for n in range(brokers)] for start, name in enumerate(partitions)}
@@ -281,6 +282,7 @@ class ObedientCluster:
             self.brokers,
             running_controllers=controls,
             controller_active=self.controller_active,
+            racks=self.racks,
         )
 
     def _state(self, name, running):

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from checkers import Cell, Outcome
+from checkers import FIGURES, Cell, Latency, Outcome
 from harness.comparison import unexpected
 from harness.comparison.expectations import expected_sentences
 from harness.errors import PlanError
@@ -42,9 +42,22 @@ def test_a_scripted_story_comes_out_as_its_plan_expects(name: str) -> None:
     assert problems(plan_of(name), 1) == []
 
 
-@pytest.mark.parametrize("name", ["canary", "smoke", "demo", "lag-by-messages", "racks"])
+@pytest.mark.parametrize("name", ["canary", "smoke", "demo", "isr-churn", "lag-by-messages", "one-replica", "racks"])
 def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
     assert problems(plan_of(name), 2) == []
+
+
+def test_quorum_acks_keep_p999_near_p99_and_all_in_sync_replicas_do_not() -> None:
+    """Both rows of three replicas in plans/quorum-latency.toml, with all their writes; others: the next test."""
+    plan = plan_of("quorum-latency")
+    rows = tuple(choice for choice in plan.choices if choice.settings["replication.factor"] == 3)
+    assert len(rows) == 2
+    assert problems(replace(plan, choices=rows), 1) == []
+
+
+@pytest.mark.system
+def test_each_replica_more_costs_latency_where_all_in_sync_replicas_acknowledge() -> None:
+    assert problems(plan_of("quorum-latency"), 1) == []
 
 
 @pytest.mark.system
@@ -82,6 +95,9 @@ duration_ms = 4_000
 runs = 1
 """
 
+#: The begin of an entry with a figure, and the words for its bounds.
+HELD = 'outcomes = ["held"]\nfigures = {'
+BOUNDS = "takes the least and the most, such as [0, 50]"
 #: All that an entry may expect, as a sentence says it.
 OUTCOMES = 'one of "broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"'
 
@@ -109,9 +125,30 @@ def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:
     assert sentence.endswith("lost-write, expected: duplicate")
 
 
+def test_a_figure_that_is_out_of_its_bounds_or_not_known_is_not_as_expected() -> None:
+    text = PLAN + '[[expected]]\noutcomes = ["held"]\nfigures = { p99_ms = [0, 50], isr_changes_a_run = [0, 1.5] }\n'
+    plan = parse_plan(text, "p.toml")
+    quick = Latency(calm={80: 100})
+    held = cell(plan, outcome=Outcome.HELD, latency=quick, isr_changes=3, runs=2)
+    assert list(unexpected(plan.expected, [held])) == []
+    slow, unknown = unexpected(plan.expected, [replace(held, latency=Latency(calm={160: 100}), isr_changes=None)])
+    assert slow.endswith("p99_ms is 1,143.5, expected: 0 to 50")
+    assert unknown.endswith("isr_changes_a_run is not known, expected: 0 to 1.5")
+
+
+def test_quantiles_of_three_nines_tell_a_thousandth() -> None:
+    (made, *_) = performed(virtual_runs(parse_plan(PLAN, "p.toml"), 1))
+    told = replace(made, latency=Latency(calm={80: 9_980, 160: 20}))
+    assert FIGURES["p99_ms"](told) == pytest.approx(1.117, abs=0.01)
+    assert FIGURES["p99.9_ms"](told) == pytest.approx(1_143.5, abs=1)
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
+        (f"{HELD} p98_ms = [0, 1] }}", 'figures: unknown figure "p98_ms"; did you mean "p99_ms"?'),
+        (f"{HELD} p99_ms = [2, 1] }}", f"figures.p99_ms: {BOUNDS}, not [2, 1]"),
+        (f"{HELD} p99_ms = 3 }}", f"figures.p99_ms: {BOUNDS}, not 3"),
         ('outcomes = ["hold"]', f'outcomes: takes a list; each is {OUTCOMES}, not ["hold"]'),
         ("outcomes = [true]", f"outcomes: takes a list; each is {OUTCOMES}, not [true]"),
         ("outcomes = []", "outcomes: no outcome is expected; name those that these cells may have"),

@@ -28,7 +28,17 @@ from workloads.client import (
     Transactions,
 )
 from workloads.eras import NO_ERA, NOT_BY_RELEASE, PRESETS
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
+from workloads.errors import (
+    CLIENT_CLOSED,
+    CLIENT_CRASHED,
+    FOR_WANT_OF_REPLICAS,
+    GAVE_UP,
+    NEVER_SENT,
+    TIME_LIMIT,
+    Refusal,
+    classify,
+    refusal,
+)
 from workloads.generators import WORKLOADS, WorkloadKind, kind_of, topics_of
 from workloads.log_partition import LogPartition
 from workloads.operations import (
@@ -74,15 +84,15 @@ from workloads.settings import (
 from workloads.transaction_errors import Call, ErrorClass, class_of
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
-    "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA",
-    "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
-    "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
-    "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol",
-    "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets",
-    "OwnCommit", "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer",
-    "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
-    "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
-    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of",
-    "classify", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS",
+    "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT",
+    "WORKLOADS", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock",
+    "Commits", "Consumer", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function",
+    "GroupMember", "GroupProtocol", "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken",
+    "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug",
+    "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts",
+    "Retirement", "Send", "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset",
+    "Subscription", "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan",
+    "class_of", "classify", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of",
+    "unknown_name",
 ]  # fmt: skip

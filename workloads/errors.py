@@ -150,24 +150,32 @@ def refuses_for_good(error: str) -> bool:
 
 
 class Refusal(IntEnum):
-    """The two refusals for want of in-sync replicas (rules 3 and 4), and NONE for any other error."""
+    """The refusals that checkers count, and NONE for any other error.
+
+    The first two are for want of in-sync replicas (rules 3 and 4); the third says that numbers are missing (rule 21).
+    """
 
     NONE = 0
     BEFORE_APPEND = 1
     AFTER_APPEND = 2
+    OUT_OF_ORDER = 3
 
 
+#: The refusals for want of in-sync replicas.
+FOR_WANT_OF_REPLICAS: Final = (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
 #: By the names of the table and by librdkafka's. A client that retries until its time is over may report only that.
 _REFUSALS: Final = {
     "NotEnoughReplicasError": Refusal.BEFORE_APPEND,
     "NOT_ENOUGH_REPLICAS": Refusal.BEFORE_APPEND,
     "NotEnoughReplicasAfterAppendError": Refusal.AFTER_APPEND,
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": Refusal.AFTER_APPEND,
+    "OutOfOrderSequenceNumberError": Refusal.OUT_OF_ORDER,
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": Refusal.OUT_OF_ORDER,
 }
 
 
 def refusal(error: str) -> Refusal:
-    """Classify a send's error, a name and maybe words after a colon, as a refusal for want of in-sync replicas."""
+    """Classify a send's error, a name and maybe words after a colon, as a refusal that checkers count."""
     name = error.partition(":")[0]
     return _REFUSALS.get(JAVA_NAMES.get(name, name), Refusal.NONE)
 

@@ -329,16 +329,18 @@ class BrokenInvariant(msgspec.Struct, frozen=True, kw_only=True):
 class RefusedAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """The attempts to append of a whole run that leaders refused for want of in-sync replicas, by log partition.
 
-    Each attempt is one batch in one request. Clients repeat it and seldom tell. A log partition without any is left
-    out.
+    And how often these changed. Each attempt is one batch in one request. Clients repeat it and seldom tell. A log
+    partition without any is left out.
 
     Attributes:
         before_append: answered with NOT_ENOUGH_REPLICAS; nothing was appended.
         after_append: answered with NOT_ENOUGH_REPLICAS_AFTER_APPEND; the batch is in the leader's log.
+        isr_changes: times that the leader's in-sync replicas became others; None in a history of an older version.
     """
 
     before_append: dict[str, int]
     after_append: dict[str, int]
+    isr_changes: dict[str, int] | None = None
 
 
 class Recorder(Protocol):

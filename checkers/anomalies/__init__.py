@@ -31,6 +31,7 @@ from checkers.anomalies import (
     stale_generation,
     two_owners,
     unfenced_instance,
+    unfounded_out_of_order,
     unseen,
     wedged_client,
 )
@@ -77,6 +78,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         broken_invariant.ANOMALY,
         out_of_sync.ANOMALY,
         wedged_client.ANOMALY,
+        unfounded_out_of_order.ANOMALY,
     )
 }
 

@@ -345,7 +345,7 @@ def _details(table: pa.Table) -> tuple[Numbers, list[str]]:
 
 
 def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
-    """Read from each row's error its word on in-sync replicas (int8, :class:`workloads.Refusal`)."""
+    """Read from each row's error the refusal that it names (int8, :class:`workloads.Refusal`)."""
     refusals = np.zeros(table.num_rows, dtype=np.int8)
     begin = 0
     for chunk in table.column(_ERROR).chunks:

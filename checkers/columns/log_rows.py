@@ -58,7 +58,7 @@ class LogRows:
         partition: of row: the index of its log partition (int64, ascending).
         index, position: event index and place in the event. time_us: of the event, on the run's clock.
         invoke_index, invoke_us: of the invocation of a completion, -1 where that is not known.
-        refusal: what the event's error says of in-sync replicas (int8, :class:`workloads.Refusal`).
+        refusal: the refusal that the event's error names (int8, :class:`workloads.Refusal`).
         partition_history, partition_key: of log partition: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations, and of

@@ -43,6 +43,7 @@ class Situations(Measure):
         refused_before_append, refused_after_append: attempts to append that leaders answered with NOT_ENOUGH_REPLICAS,
             or with NOT_ENOUGH_REPLICAS_AFTER_APPEND, by the brokers' own account (:class:`workloads.RefusedAttempts`):
             clients repeat them, and the outcome of a send tells of the last attempt at most.
+        isr_changes: times that in-sync replicas became others, by the same account.
     """
 
     leader_changed_in_flight: int | None = None
@@ -52,6 +53,7 @@ class Situations(Measure):
     read_across_truncation: int | None = None
     refused_before_append: int | None = None
     refused_after_append: int | None = None
+    isr_changes: int | None = None
 
     @classmethod
     @override
@@ -91,6 +93,8 @@ def _add_refusals(log: Log, phases: Sequence[RunMarks], of_history: list[Situati
         keys = [log.partition_key[partition] for partition in here]
         of_history[history].refused_before_append = sum(attempts.before_append.get(key, 0) for key in keys)
         of_history[history].refused_after_append = sum(attempts.after_append.get(key, 0) for key in keys)
+        if attempts.isr_changes is not None:
+            of_history[history].isr_changes = sum(attempts.isr_changes.get(key, 0) for key in keys)
 
 
 def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:

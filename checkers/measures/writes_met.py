@@ -27,10 +27,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, one_of
 from checkers.columns.log import Log
 from checkers.columns.phases import FOR_EVER, FaultSpan, RunMarks
 from checkers.columns.times import Spans, Times
+from workloads import FOR_WANT_OF_REPLICAS
 from workloads.history import NONE, OK
 
 #: Kafka's default of replica.fetch.wait.max.ms: an idle follower's fetch waits no longer.
@@ -61,7 +62,8 @@ def fault_exercise(log: Log, phases: Sequence[RunMarks]) -> list[list[FaultExerc
     begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
     ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
     after_us = np.minimum(ended_us, FOR_EVER - 1) + 1
-    acknowledged, refused = log.sends[log.type[log.sends] == OK], log.sends[log.refusal[log.sends] != 0]
+    acknowledged = log.sends[log.type[log.sends] == OK]
+    refused = log.sends[one_of(log.refusal[log.sends], *FOR_WANT_OF_REPLICAS)]
     answers = Times(log.partition[acknowledged], log.time_us[acknowledged], log.partition_count)
     recent = answers.between(partition, begun_us - RECENT_US, begun_us)
     counts = {

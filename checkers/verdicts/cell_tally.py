@@ -39,6 +39,7 @@ class CellTally:
         self.stalled: Counter[str] = Counter()
         self.delivery: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
+        self.isr_changes: int | None = None
         self.latency = Latency()
         self.readers = CellReaders()
         self.witness: Witness | None = None
@@ -81,6 +82,8 @@ class CellTally:
 
     def _add_availability(self, verdict: Verdict) -> None:
         self.readers.add(verdict)
+        if (changes := verdict.situations.isr_changes) is not None:
+            self.isr_changes = changes + (self.isr_changes or 0)
         self.latency.add(verdict.latency)
         self.latency.workload_us += verdict.latency.workload_us
         for partition in verdict.availability.values():

@@ -75,6 +75,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             exercised fault did; the family with the fewest decides. ``bound_writes``: the same of the writes that were
             at stake, None if their number is not known. ``exercised_min``, ``at_stake_min``: what the plan asks for.
         readers: how long readers waited for records that were there, and their lag.
+        isr_changes: times that in-sync replicas became others, by the brokers' own account; None if no run knows.
         latency: latencies of acknowledged writes, and the duration of the workloads of all runs together.
         coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS` over all runs; None if no run knows.
         stalled: reasons why log partitions did not come back after healing, where nothing permits it, with counts.
@@ -129,6 +130,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     exercised_min: int = EXERCISED_MIN
     at_stake_min: int = AT_STAKE_MIN
     coverage: dict[str, int | None] = {}
+    isr_changes: int | None = None
     latency: Latency = msgspec.field(default_factory=Latency)
     readers: CellReaders = msgspec.field(default_factory=CellReaders)
     identities: dict[str, dict[str, int]] = {}
@@ -258,6 +260,7 @@ def _cell(tally: CellTally, varying: Sequence[str]) -> Cell:
         exercised_min=run.exercised_min,
         at_stake_min=run.at_stake_min,
         coverage=tally.coverage,
+        isr_changes=tally.isr_changes,
         latency=tally.latency,
         readers=tally.readers,
         identities={anomaly: dict(runs) for anomaly, runs in tally.identities.items()},

@@ -61,7 +61,8 @@ late may end the next transaction of the same producer epoch. That is a known ga
 clients and brokers that it cannot be (KIP-890, KIP-1228). It breaks the promise of all or nothing nevertheless, and the
 reasons then name the gap.
 
-*Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
+*Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings. So is
+`unfounded-out-of-order`, which is about a client library or a broker's memory of a producer: the log has everything.
 
 *Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all, so `group-went-back`,
 `returned-group`, `unfenced-instance` and `stale-generation` are permitted only where a copy was destroyed, or where
@@ -117,7 +118,7 @@ WARNINGS = ("dead-cleaner",)
 BY_AGE = ("expired-write",)
 
 #: Findings about client libraries: no log promises anything about them.
-OF_CLIENTS = ("wedged-client",)
+OF_CLIENTS = ("wedged-client", "unfounded-out-of-order")
 
 
 class Claim(msgspec.Struct, frozen=True):

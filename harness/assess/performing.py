@@ -17,6 +17,8 @@ from workloads import Settings, SettingsError
 
 #: Stories in which one broker is away and all others are well, with a record that is then written.
 ONE_AWAY: Final[Mapping[str, str]] = {"S02": "y", "S52": "x"}
+#: Settings that a topic has as it is: a story that needs others is about other topics.
+_OF_OTHER_TOPICS: Final = frozenset({"replication.factor", "flush.ms", "flush.messages"})
 Chosen = Mapping[str, object]
 
 
@@ -87,10 +89,11 @@ def fits(number: str, settings: Chosen) -> bool:
     """True if a story is about a topic with these settings.
 
     One of compaction needs a topic that is compacted, and one of groups the log of groups, and settings of members. One
-    of retention says nothing of other settings: that records go at an age is the topic's own wish.
+    of retention says nothing of other settings: that records go at an age is the topic's own wish. Nor does one about
+    another number of replicas, or about flushing now and then.
     """
     story = stories()[number]
-    if Settings.from_mapping(story.settings).expires:
+    if Settings.from_mapping(story.settings).expires or not _OF_OTHER_TOPICS.isdisjoint(story.settings):
         return False
     if story.grouped:
         return all(name in settings for name in OF_MEMBERS)

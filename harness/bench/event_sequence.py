@@ -34,6 +34,7 @@ class EventSequence:
         partitions: tuple[str, ...] = (),
         detail: msgspec.Struct | None = None,
         offset: int | None = None,
+        error: str | None = None,
     ) -> None:
         """One event. The processes of clients of plants have instances, see :mod:`harness.bench.plant_parts`."""
         instance = process if process < FIRST_PROCESS else process // 10 * 10
@@ -47,6 +48,7 @@ class EventSequence:
                 micro=micro,
                 partitions=partitions,
                 offset=offset,
+                error=error,
                 detail=None if detail is None else msgspec.json.encode(detail).decode(),
             )
         )

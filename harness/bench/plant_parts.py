@@ -24,6 +24,7 @@ class EventRest(TypedDict, total=False):
     partitions: tuple[str, ...]
     detail: msgspec.Struct | None
     offset: int
+    error: str
 
 
 class HistoryBuilder(Protocol):

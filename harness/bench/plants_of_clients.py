@@ -246,6 +246,15 @@ def _final_read(
     history.event(reader, EventType.OK, Function.DRAIN, partitions=(history.keys[0],), offset=end, detail=cleaner)
 
 
+def _out_of_order(history: HistoryBuilder) -> None:
+    """A write is refused as out of order, and a reader sees that everything is there."""
+    refused = (Send(history.keys[0], A),)
+    history.event(ONE, EventType.INVOKE, Function.SEND, micro=refused)
+    history.event(ONE, EventType.INFO, Function.SEND, micro=refused, error="OutOfOrderSequenceNumberError: 1")
+    history.together((READER, _all_of(history)))
+    history.event(READER, EventType.OK, Function.DRAIN, partitions=(history.keys[0],), offset=history.end)
+
+
 def _lost_tombstone(history: HistoryBuilder) -> None:
     _keyed(history, False, True)
     _final_read(history, READER, cleaner=TOMBSTONES_KEPT)
@@ -311,5 +320,6 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "cleaned-early": Plant(_cleaned_early, {"cleaned-early": 1}),
     "dead-cleaner": Plant(_dead_cleaner, {"dead-cleaner": 1}),
     "expired-write": Plant(_expired, {"expired-write": 1}),
+    "unfounded-out-of-order": Plant(_out_of_order, {"unfounded-out-of-order": 1}),
     "divergent-state": Plant(_different_states, {"divergent-state": 1}),
 }

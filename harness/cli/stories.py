@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
 import click
@@ -161,8 +160,10 @@ def _show(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[StoryCell
 
 def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[StoryCell]) -> None:
     by_place = {(cell.story, cell.column): cell for cell in cells}
-    for _, group in groupby(chosen, key=lambda story: tuple(story.columns)):
-        numbers = [story.number for story in group]
+    tables: dict[tuple[str, ...], list[str]] = {}
+    for story in chosen:
+        tables.setdefault(tuple(story.columns), []).append(story.number)
+    for numbers in tables.values():
         performed = list(dict.fromkeys(cell.column for cell in cells if cell.story in numbers))
         terminal.table(
             ["story", *performed],

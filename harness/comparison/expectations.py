@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from checkers import Cell, counted
+from checkers import FIGURES, Cell, counted
 from harness.plan import ExpectedOutcomes
 
 #: Cells that are named.
@@ -30,9 +30,18 @@ def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> I
             yield f"{cell.key}: {cell.outcome}, expected: {' or '.join(entry.outcomes)}"
         elif entry.anomalies and (others := cell.broken.keys() - set(entry.anomalies)):
             yield f"{cell.key}: {', '.join(sorted(others))}, expected: {', '.join(entry.anomalies)}"
+        yield from _figures(entry, cell)
     for number, own in fitting.items():
         if (some := expected[number].some) and all(cell.outcome.value != some for cell in own):
             yield f"none of {counted(len(own), 'cell')} is {some}, expected of some: {own[0].key}, ..."
+
+
+def _figures(entry: ExpectedOutcomes, cell: Cell) -> Iterator[str]:
+    for name, (least, most) in entry.figures.items():
+        figure = FIGURES[name](cell)
+        if figure is None or not least <= figure <= most:
+            said = "not known" if figure is None else f"{figure:,.1f}"
+            yield f"{cell.key}: {name} is {said}, expected: {least:,g} to {most:,g}"
 
 
 def expected_sentences(expected: Sequence[ExpectedOutcomes], cells: Sequence[Cell]) -> Iterator[str]:

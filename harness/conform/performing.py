@@ -39,8 +39,8 @@ from nemesis.plan import FaultPlan
 from workloads import Event, Settings, WorkloadPlan
 from workloads.history import HistoryInMemory
 
-#: One log partition, with the replicas of every script in the same order everywhere.
-ASSIGNMENT: Final = ((0, 1, 2), (1, 2, 0))
+#: The replicas of a second log partition. Those of the first are in the order of their numbers everywhere.
+ELSEWHERE_FIRST: Final = (1, 2, 0)
 WORKLOAD: Final = WorkloadPlan(
     topic="story", partitions=1, producers=1, consumers=1, drain_limit_ms=60_000, recovery_limit_ms=30_000
 )
@@ -120,7 +120,8 @@ def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> Run
         workload=msgspec.structs.replace(WORKLOAD, name=story.workload, partitions=story.log_partitions),
         faults=FaultPlan(),
         seed=0,
-        assignment=ASSIGNMENT[: story.log_partitions],
+        brokers=settings.replication_factor,
+        assignment=(tuple(range(story.replicas)), ELSEWHERE_FIRST)[: story.log_partitions],
         story=story.number,
     )
 

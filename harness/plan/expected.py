@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from checkers import ANOMALIES
+from checkers import ANOMALIES, FIGURES
 from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
 from workloads import ImpossibleValueError, Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
@@ -18,7 +18,8 @@ class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """An entry: the cells that it fits, and the outcomes that they may have.
 
     Without a ``world``, a ``family`` or ``settings`` it fits any. ``some`` is an outcome that one of its cells has at
-    least. ``anomalies`` are all that a broken promise may be of; none: any.
+    least. ``anomalies`` are all that a broken promise may be of; none: any. ``figures`` are bounds of numbers of a cell
+    (:data:`checkers.FIGURES`): least and most.
     """
 
     outcomes: tuple[Word, ...]
@@ -27,6 +28,7 @@ class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     family: str = ""
     settings: dict[str, SettingValue | list[SettingValue]] = {}
     anomalies: tuple[str, ...] = ()
+    figures: dict[str, tuple[float, float]] = {}
 
     def fits(self, world: str, family: str, settings: Mapping[str, SettingValue]) -> bool:
         """True of a cell of this world, family and these complete settings."""
@@ -60,7 +62,9 @@ def expected_in(
                 if not isinstance(choice, bool | int | float | str):
                     raise (here / "settings" / name).wrong(f"takes a value or a list of values, not {shown(value)}")
                 _refuse_impossible(name, choice, here / "settings")
-        expected = entry_of(ExpectedOutcomes, {**entry, "settings": settings}, here)
+        figures = _figures_in(entry, here)
+        given = {**entry, "settings": settings, "figures": figures}
+        expected = entry_of(ExpectedOutcomes, given, here)
         if not expected.outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
         if expected.some and expected.some not in expected.outcomes:
@@ -72,6 +76,19 @@ def expected_in(
                 raise (here / "anomalies").wrong(unknown_name("anomaly", anomaly, ANOMALIES))
         entries.append(expected)
     return tuple(entries)
+
+
+def _figures_in(entry: Table, plan_key: PlanKey) -> dict[str, object]:
+    """The bounds of figures, which a plan may name without quotes."""
+    here, figures = plan_key / "figures", flattened(table_at(entry, "figures", plan_key))
+    for name, bounds in figures.items():
+        if name not in FIGURES:
+            raise here.wrong(unknown_name("figure", name, FIGURES))
+        match bounds:
+            case [int() | float() as least, int() | float() as most] if least <= most:
+                continue
+        raise (here / name).wrong(f"takes the least and the most, such as [0, 50], not {shown(bounds)}")
+    return figures
 
 
 def _refuse_impossible(name: str, value: object, plan_key: PlanKey) -> None:

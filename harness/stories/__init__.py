@@ -14,6 +14,7 @@ from harness.stories.columns import (
     Column,
     chosen_columns,
     column_named,
+    of_replicas,
     own_column,
 )
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
@@ -57,6 +58,7 @@ __all__ = [
     "form_of",
     "known_stories",
     "lines_of",
+    "of_replicas",
     "outcome_of",
     "own_column",
     "parse_story",

@@ -1,17 +1,22 @@
 """The columns of the table: named choices of settings under which every story is performed.
 
-Every column has replication factor 3. Producers are idempotent where Kafka's would be: with acks=all, unless a column
-says otherwise (KIP-679).
+Every column has replication factor 3, unless a story has another. Producers are idempotent where Kafka's would be: with
+acks=all, unless a column says otherwise (KIP-679).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Final, NamedTuple
 
 from harness.plan import Simulated
 from workloads import IDEMPOTENCE, Settings, SettingsError, spelled, unknown_name
+
+#: The setting by which a story chooses the number of brokers and replicas, and its default.
+REPLICATION_FACTOR: Final = "replication.factor"
+REPLICAS: Final = Settings().replication_factor
 
 _ALL_1: Final[Mapping[str, object]] = {"acks": "all", IDEMPOTENCE: True}
 _ALL_2: Final[Mapping[str, object]] = {**_ALL_1, "min.insync.replicas": 2}
@@ -82,6 +87,27 @@ def _planted(name: str, settings: Mapping[str, object], **bugs: str) -> Iterator
 
 #: By name, in the order of the table.
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
+#: Four replicas or more can have one that the usual advice has not.
+_OF_FOUR: Final = (Column("all/3", "acks=all, min ISR 3", {**_ALL_1, "min.insync.replicas": 3}),)
+
+
+@cache
+def of_replicas(replicas: int) -> Mapping[str, Column]:
+    """The columns that fit this number of replicas; with four or more, that of min ISR 3 is among them."""
+    if replicas == REPLICAS:
+        return COLUMNS
+    every = (*_EVERY, *_OF_FOUR) if replicas > REPLICAS else _EVERY
+    return {column.name: column for column in every if _fits(column, replicas)}
+
+
+def _fits(column: Column, replicas: int) -> bool:
+    try:
+        column.chosen({REPLICATION_FACTOR: replicas})
+    except SettingsError:
+        return False
+    return True
+
+
 #: The columns of stories of transactions: the versions, another reader, and wrong forms of the rules, each a control.
 OF_TRANSACTIONS: Final[dict[str, Column]] = {
     column.name: column
@@ -141,7 +167,7 @@ OF_PIPELINES: Final[dict[str, Column]] = {
     )
 }
 #: Every column by name: a story is performed in those of its kind.
-EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS, **OF_GROUPS, **OF_PIPELINES}
+EVERY: Final = {**COLUMNS, **of_replicas(REPLICAS + 1), **OF_TRANSACTIONS, **OF_GROUPS, **OF_PIPELINES}
 
 
 def own_column(settings: Mapping[str, object]) -> Column:

@@ -34,7 +34,6 @@ _ERRORS: Final = {name: name for name in sorted(ERROR_NAMES.values())}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
-_A_BROKER: Final = f"a broker ({', '.join([*map(str, s.BROKERS), *s.BrokerRole])})"
 _A_LINK: Final = "a link (0-1 both ways, 0>1 one way, 0-controller)"
 #: No step waits for longer.
 MAX_WAIT_S: Final = 600
@@ -44,9 +43,10 @@ _ISOLATIONS: Final = {"committed": "read_committed", "uncommitted": "read_uncomm
 
 
 class Names:
-    """The names that lines have given until now."""
+    """The names that lines have given until now, and the numbers of ``brokers``."""
 
-    def __init__(self) -> None:
+    def __init__(self, brokers: Sequence[int]) -> None:
+        self.brokers = tuple(brokers)
         self.records: set[str] = {"base"}
         self.writers: set[str] = set()
         self.producers: set[str] = set()
@@ -78,14 +78,14 @@ class Where(NamedTuple):
         return PlanError(f"{self.file}, line {self.line}: {text}")
 
 
-def parse_script(text: str, file: str, first_line: int = 1) -> tuple[s.Step, ...]:
-    """The steps of a script of ``file``, whose first line there is ``first_line``.
+def parse_script(text: str, file: str, first_line: int = 1, brokers: Sequence[int] = s.BROKERS) -> tuple[s.Step, ...]:
+    """The steps of a script of ``file`` about these ``brokers``, whose first line there is ``first_line``.
 
     Raises:
         PlanError: a line is no step; or it speaks of a record that no line before it writes.
     """
     steps: list[s.Step] = []
-    names = Names()
+    names = Names(brokers)
     for number, line in enumerate(text.splitlines(), first_line):
         plain = " ".join(line.partition("#")[0].split())
         if plain:
@@ -141,18 +141,21 @@ class _Line(Words):
         for role in s.BrokerRole:
             if self.follow(*role.split()):
                 return role
+        brokers = self.names.brokers
+        choices = [*map(str, brokers), *s.BrokerRole]
+        expected = f"a broker ({', '.join(choices)})"
         if not word.isdecimal():
             said = self.coming(3) if word == "the" else word
-            raise self.mismatch(_A_BROKER, [*map(str, s.BROKERS), *s.BrokerRole], said=said)
-        if int(word) not in s.BROKERS:
-            why = f"broker {word} does not exist; the brokers are {s.BROKERS[0]} to {s.BROKERS[-1]}"
-            raise self.mismatch(_A_BROKER, why=why, certain=True)
+            raise self.mismatch(expected, choices, said=said)
+        if int(word) not in brokers:
+            why = f"broker {word} does not exist; the brokers are {brokers[0]} to {brokers[-1]}"
+            raise self.mismatch(expected, why=why, certain=True)
         return int(self.take())
 
     def brokers(self) -> tuple[s.Broker, ...]:
         """One broker or several, or all."""
         if self.follow("all"):
-            return s.BROKERS
+            return self.names.brokers
         brokers = [self.broker()]
         while (broker := self.attempt(self.broker)) is not None:
             brokers.append(broker)
@@ -229,7 +232,7 @@ class _Line(Words):
         return (Link(source, target), Link(target, source)) if parts[2] == "-" else (Link(source, target),)
 
     def _end(self, word: str) -> int:
-        ends = dict(zip(map(str, s.BROKERS), s.BROKERS, strict=True)) | _ENDS
+        ends = {str(broker): broker for broker in self.names.brokers} | _ENDS
         if word not in ends:
             raise self.mismatch(_A_LINK, why=unknown_name("end of a link", word, ends, ", ".join(ends)), certain=True)
         return ends[word]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from checkers import counted
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec, Ssh
 from harness.stories import steps as s
+from harness.stories.columns import REPLICAS
 from harness.stories.group_script import OF_GROUPS
 from harness.stories.story import Story
 from harness.worlds.limits import foreign_to, out_of_reach
@@ -31,6 +33,11 @@ def unmet(story: Story, spec: RunSpec) -> str:
 
 
 def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
+    if spec.brokers != story.replicas:
+        yield (
+            f"has {counted(story.replicas, 'broker')}, and a script in a plan has {REPLICAS}; leave it to ackproof "
+            "stories and conform"
+        )
     free = Settings.scoped("reference")
     for name, value in story.settings.items():
         if name not in free and spec.settings[name] != value:

@@ -22,21 +22,25 @@ from harness.errors import PlanError
 from harness.plan import flattened
 from harness.stories import group_script as g
 from harness.stories.columns import (
-    COLUMNS,
     OF_GROUPS,
     OF_PIPELINES,
     OF_TRANSACTIONS,
+    REPLICAS,
+    REPLICATION_FACTOR,
     Column,
     check_overrides,
     chosen_columns,
+    of_replicas,
 )
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
 from nemesis.faults import Fault
-from workloads import SettingsError, reason_of, unknown_name
+from workloads import Settings, SettingsError, reason_of, unknown_name
 
 #: Every record that a script has without writing it.
 BASE: Final = "base"
+#: The most brokers of a script.
+REPLICAS_MAX: Final = 16
 
 
 Entry = TypeVar("Entry", bound=str)
@@ -203,7 +207,12 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> Mapping[str, Column]:
         """The columns of the table that it is performed in."""
-        return _columns_of(self.steps)
+        return _columns_of(self.steps, self.replicas)
+
+    @property
+    def replicas(self) -> int:
+        """The number of its brokers. Each has a replica."""
+        return int(str(self.settings.get(REPLICATION_FACTOR, REPLICAS)))
 
     def takes(self, column: Column) -> bool:
         """True if it can be performed in this column: one of its kind, or a reader's own."""
@@ -300,10 +309,11 @@ def parse_story(text: str, file: str) -> Story:
     if isinstance(settings := content.get("settings"), dict):
         content["settings"] = flattened(settings)
     content_read = _converted(content, places)
-    steps = parse_script(content_read.steps, file, places.script_line)
+    replicas = _replicas_of(content_read.settings, places)
+    steps = parse_script(content_read.steps, file, places.script_line, range(replicas))
     if not steps:
         raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
-    columns = _columns_of(steps)
+    columns = _columns_of(steps, replicas)
     for step in steps:
         try:
             chosen_columns(step.tried_in or (), columns)
@@ -373,12 +383,24 @@ class _Places:
         return Where(self._file, line)
 
 
-def _columns_of(steps: Sequence[Step]) -> Mapping[str, Column]:
+def _replicas_of(settings: Mapping[str, object], places: _Places) -> int:
+    """The number of brokers, which is that of replicas."""
+    chosen = {name: value for name, value in settings.items() if name == REPLICATION_FACTOR}
+    try:
+        replicas = Settings.from_mapping(chosen).replication_factor
+    except SettingsError as error:
+        raise places.of("settings").wrong(f"[settings]: {error}") from error
+    if replicas > REPLICAS_MAX:
+        raise places.of("settings").wrong(f"[settings]: a script has {REPLICAS_MAX} brokers at most, not {replicas}")
+    return replicas
+
+
+def _columns_of(steps: Sequence[Step], replicas: int) -> Mapping[str, Column]:
     transactional = any(isinstance(step, BeginTransaction) for step in steps)
     if any(isinstance(step, g.OF_GROUPS) for step in steps):
         pipes = any(isinstance(step, g.HandOver | WriteInTransaction) for step in steps)
         return OF_PIPELINES if pipes else OF_GROUPS
-    return OF_TRANSACTIONS if transactional else COLUMNS
+    return OF_TRANSACTIONS if transactional else of_replicas(replicas)
 
 
 def _chosen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from typing_extensions import override
@@ -16,7 +17,8 @@ class Reassign(NodeFault, frozen=True):
     """Take a log partition from the holder of ``role`` and give it to a broker that has none of it.
 
     Where every broker has a replica there is one replica less. At the end the replicas are as before, and the broker
-    that had to leave comes back with an empty log.
+    that had to leave comes back with an empty log. Racks are not looked at: replicas that share one then are in the
+    receipt.
     """
 
     kind: ClassVar[str] = "reassign"
@@ -44,11 +46,21 @@ class Reassign(NodeFault, frozen=True):
 
     @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        return require(target.reassignment).reassign(aim.partition, aim.replicas)
+        asked = require(target.reassignment).reassign(aim.partition, aim.replicas)
+        together = in_one_rack(aim.replicas, target.view().racks)
+        return {**asked, "in_one_rack": together} if together else asked
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Reassign back, which also calls off what has not come to its end."""
         return require(target.reassignment).reassign(aim.partition, aim.replicas_before)
+
+
+def in_one_rack(replicas: Iterable[int], racks: Mapping[int, str]) -> dict[str, list[int]]:
+    """The racks that have several of these replicas, and which. A controller refuses no such placement."""
+    by_rack: dict[str, list[int]] = {}
+    for node in replicas:
+        by_rack.setdefault(racks.get(node, ""), []).append(node)
+    return {rack: nodes for rack, nodes in sorted(by_rack.items()) if rack and len(nodes) > 1}
 
 
 def _in_sync_without(node: int, state: PartitionView, view: ClusterView) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.reference.anomalies import anomalies
+from scripts.reference.claims import claims
 from scripts.reference.commands import commands
 from scripts.reference.faults import faults
 from scripts.reference.outcomes import outcomes
@@ -21,6 +22,7 @@ DIRECTORY: Final = Path(__file__).parents[2] / "docs" / "reference"
 #: Every page by its file's name.
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "anomalies.md": anomalies,
+    "claims.md": claims,
     "commands.md": commands,
     "faults.md": faults,
     "outcomes.md": outcomes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from harness.stories import (
     StepForm,
     Story,
     known_stories,
+    of_replicas,
     state_forms,
     step_forms,
 )
@@ -35,10 +36,11 @@ One step a line; `#` begins a comment. If a step cannot be performed, or a wait 
 as written, which is not as expected. With `try` before it, a step may fail; with `try in a0 all/2*:` before it, only in
 these columns.
 
-`BROKER` is `0`, `1`, `2`, `leader`, `the former leader`, `the other follower` (the replica that is neither) or `the
-coordinator`, as it is when the step begins. Where several are possible it may be `all`. A broker that was killed is
-still the leader for the controller until it is fenced. Right after `kill 0`, therefore, `leader` is 0, and neither
-`somebody leads` nor `nobody leads` holds: write `wait until 0 is fenced` first.
+`BROKER` is `0`, `1`, `2`, and on to the last of the story's brokers; or `leader`, `the former leader`, `the other
+follower` (the replica that is neither) or `the coordinator`, as it is when the step begins. Where several are possible
+it may be `all`. A broker that was killed is still the leader for the controller until it is fenced. Right after `kill
+0`, therefore, `leader` is 0, and neither `somebody leads` nor `nobody leads` holds: write `wait until 0 is fenced`
+first.
 
 `LINK` is `0-1` (both ways) or `0>1` (from 0 to 1). Its ends are brokers, `controller` and `clients`. The requests of 0
 to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. If 1 leads then, what 0 fetches
@@ -50,6 +52,15 @@ any order when it goes on. `drop` and `hold` stop whole connections, also what i
 they end, if both ends still wait. A kernel writes files back by itself, at the latest some 30 s after a write: `power`
 takes nothing of that, and the step then says that nothing was lost.
 """
+OF_OTHERS_TEXT: Final = """
+A story whose `[settings]` have another `replication.factor`, 16 at most, has as many brokers, and those of these
+columns that fit. With four replicas or more it has another column:
+"""
+OF_OTHERS_OUTCOMES: Final = """
+Stories with another number of replicas:
+"""
+#: The columns of stories with three replicas, by kind.
+KINDS: Final = (COLUMNS, OF_TRANSACTIONS, OF_GROUPS, OF_PIPELINES)
 OF_TRANSACTIONS_TEXT: Final = """
 Stories with a transaction have columns of their own. Those with planted bugs are controls:
 """
@@ -69,7 +80,7 @@ STORIES: Final = """
 Apache Kafka in namespaces can perform those that do not say why not ([conform](../guides/conform.md)).
 """
 #: The column of each kind of story that Kafka is asked for.
-USUAL: Final = ("all/2", "v2", "g", "o2")
+USUAL: Final = ("all/2", "all/1", "v2", "g", "o2")
 
 
 def stories() -> str:
@@ -93,6 +104,8 @@ def stories() -> str:
             "Every column has three brokers and three replicas. Producers are idempotent with `acks=all`, but in NI."
         ),
         bullets(_column(column) for column in COLUMNS.values()),
+        wrapped(OF_OTHERS_TEXT.strip()),
+        bullets(_column(column) for name, column in of_replicas(4).items() if name not in COLUMNS),
         wrapped(OF_TRANSACTIONS_TEXT.strip()),
         bullets(f"`{column.name}`: {column.meaning}." for column in OF_TRANSACTIONS.values()),
         wrapped(OF_GROUPS_TEXT.strip()),
@@ -102,7 +115,9 @@ def stories() -> str:
         "## Outcomes",
         wrapped(OUTCOMES.strip()),
         bullets(letters),
-        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS, OF_GROUPS, OF_PIPELINES)),
+        *(_outcomes(columns, every) for columns in KINDS),
+        wrapped(OF_OTHERS_OUTCOMES.strip()),
+        *(_across(columns, every.values()) for columns in _of_others(every.values())),
         "## Stories",
         wrapped(STORIES.strip()),
         *(block for story in every.values() for block in _story(story)),
@@ -116,6 +131,22 @@ def _forms(forms: list[StepForm]) -> Iterator[tuple[str, str, str]]:
 def _column(column: Column) -> str:
     chosen = ", ".join(f"`{name}={spelled(value)}`" for name, value in column.settings.items())
     return f"`{column.name}`: {column.meaning}. {chosen}."
+
+
+def _of_others(stories: Iterable[Story]) -> list[Mapping[str, Column]]:
+    """The columns of stories with another number of replicas, each kind once."""
+    kinds: list[Mapping[str, Column]] = []
+    for story in stories:
+        if story.columns not in (*KINDS, *kinds):
+            kinds.append(story.columns)
+    return kinds
+
+
+def _across(columns: Mapping[str, Column], every: Iterable[Story]) -> str:
+    """The table of the stories that are performed in these columns, a column of settings a line."""
+    stories = [story for story in every if story.columns == columns]
+    head = ["column", *(f"[{story.number}](#{story.number.lower()})" for story in stories)]
+    return table(head, [(column, *(story.expected(column).letters for story in stories)) for column in columns])
 
 
 def _outcomes(columns: Mapping[str, Column], every: Mapping[str, Story]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from checkers.columns.replica_file import TransactionPart
-from workloads.operations import CleanerTimes, Event, EventType, Function, Poll, Record, Send
+from workloads.operations import NO_INSTANCE, CleanerTimes, Event, EventType, Function, Poll, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
 Findings = list[tuple[Any, ...]]
@@ -169,6 +169,26 @@ def lost_after_drain(events: list[Event]) -> Findings:
                 if event.type == OK and send.partition == key and (event.index < began or below):
                     findings |= {(key, send.value)} if send.value not in seen else set()
     return sorted(findings - Log(events).removable)
+
+
+def unfounded_out_of_order(events: list[Event]) -> Findings:
+    """Writes that ended with the error, on log partitions that were read to their end and lack nothing."""
+    ended = {key for drain in drains_of(events) for key in drain.partitions}
+    lacking = {key for key, *_ in (*lost_write(events), *lost_after_drain(events), *Log(events).removable)}
+    findings = []
+    for event in events:
+        for send in sends_of(event) if (event.error or "").startswith("OutOfOrder") else ():
+            before = [
+                earlier
+                for earlier in events[: event.index]
+                if earlier.type == INFO and earlier.instance == event.instance != NO_INSTANCE
+                if not (earlier.error or "").startswith("OutOfOrder")
+                for other in sends_of(earlier)
+                if other.partition == send.partition
+            ]
+            if send.partition in ended - lacking:
+                findings.append((send.partition, send.value, event.index, len(before)))
+    return sorted(findings)
 
 
 def drains_of(events: list[Event]) -> list[Event]:

@@ -255,7 +255,7 @@ class Replica:
         changed = isr != self.isr
         self.isr = self.maximal_isr = isr
         self.proposal = None
-        if changed and self.leader == self._context.node and self._context.observing:
+        if changed and self.leader == self._context.node:  # rare, and counted in every run
             epoch = self.partition_epoch
             self._context.observe(
                 IsrChanged(partition=str(self.partition), isr=isr, leader_epoch=leader_epoch, partition_epoch=epoch)

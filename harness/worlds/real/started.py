@@ -24,7 +24,7 @@ from harness.hosts import (
     make_disks,
     undo_here,
 )
-from harness.observations import NotEnoughReplicas, Observation, of_kind
+from harness.observations import IsrChanged, NotEnoughReplicas, Observation
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
 from harness.records.replica_dump import ReplicaLogs
@@ -173,7 +173,9 @@ class StartedCluster(RealCluster):
         if not self._within_reach:
             return None
         counter = RefusalCounter(self._spec.workload.log_partitions)
-        counter.add(*(seen.fact for seen in of_kind(self.observations(wall_begin_us), NotEnoughReplicas)))
+        for seen in self.observations(wall_begin_us):
+            if isinstance(seen.fact, NotEnoughReplicas | IsrChanged):
+                counter.add(seen.fact)
         return counter.attempts()
 
     @override

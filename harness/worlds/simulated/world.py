@@ -10,7 +10,7 @@ import msgspec
 
 from harness.choices import Choices
 from harness.errors import HarnessError
-from harness.observations import Fact, NotEnoughReplicas, Observation
+from harness.observations import Fact, IsrChanged, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.coordinator import log_config
@@ -221,7 +221,7 @@ class SimulatedWorld:
             wire.send(CreateTopic(number, topic, 1, settings.replication_factor, config))
 
     def _witness(self, node: int, fact: Fact) -> None:
-        if isinstance(fact, NotEnoughReplicas):
+        if isinstance(fact, NotEnoughReplicas | IsrChanged):
             self._refusals.add(fact)
         if self._observing:
             self._observations.append(Observation(self._loop.time_us, node, fact))

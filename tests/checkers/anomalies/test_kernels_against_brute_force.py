@@ -85,6 +85,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "lost-write": (brute_force.lost_write, brute_force.lost_after_drain),
     **dict.fromkeys(("G0", "G0-realtime", "G1c", "G1c-realtime"), (brute_force.cycles,)),
     "empty-transaction-graph": (brute_force.dependencies,),
+    "unfounded-out-of-order": (brute_force.unfounded_out_of_order,),
     "divergent-replicas": (brute_force.divergent_offsets,),
     "divergent-tables": (brute_force.divergent_keys,),
     "group-skip": (group_twins.group_skip,),
@@ -166,6 +167,21 @@ def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(histo
     assert sorted(passed) == brute_force.lost_write(history)
     drained = {(f.key, f.value) for f in findings if f.rule}
     assert drained == set(brute_force.lost_after_drain(history)) - {(key, value) for key, value, *_ in passed}
+
+
+@given(histories(), st.integers(0, 2**32))
+@examples(300)
+def test_errors_without_a_reason_are_those_where_nothing_is_missing(history: list[Event], seed: int) -> None:
+    chance = random.Random(seed)
+    told = [
+        msgspec.structs.replace(event, error=chance.choice((None, "OutOfOrderSequenceNumberError: 4", "TimeLimit")))
+        if event.type in (EventType.INFO, EventType.FAIL) and event.function == Function.SEND
+        else event
+        for event in history
+    ]
+    findings = judge_events(told, shown=None).anomalies.get("unfounded-out-of-order", [])
+    seen = [(f.key, f.value, f.op.op_pos, f.unanswered) for f in findings]
+    assert sorted(seen) == brute_force.unfounded_out_of_order(told)
 
 
 @given(histories(), st.booleans())

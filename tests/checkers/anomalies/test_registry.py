@@ -108,6 +108,7 @@ def test_what_the_field_allows_is_a_fact_of_the_anomaly() -> None:
         >= {
             "int-send-skip": Allowed.ALWAYS,
             "wedged-client": Allowed.ALWAYS,
+            "unfounded-out-of-order": Allowed.ALWAYS,
             "G0": Allowed.ALWAYS,
             "G0-realtime": Allowed.ALWAYS,
             "poll-skip": Allowed.SUBSCRIBED,

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers.measures.situations import Situations
 from checkers.measures.writes_met import RECENT_US
 from tests.checkers.in_memory import judge_events
 from tests.checkers.receipts import PLAIN
@@ -163,15 +165,27 @@ def test_writes_of_log_partitions_that_a_fault_did_not_touch_are_not_exercised_b
     assert counts(history) == (0, 0, 0, 0)
 
 
-def counted(attempts: RefusedAttempts | None) -> tuple[int | None, int | None]:
-    """The refused attempts in a history of two log partitions when brokers said this."""
+def situations(attempts: RefusedAttempts | None) -> Situations:
+    """The situations of a history of two log partitions when brokers said this."""
     sends = [Sent("t-0", 0, MS, INFO, error="NotEnoughReplicasError"), Sent("t-1", 0, MS, OK, 0)]
     events = History(sends).events()
     if attempts is not None:
         detail = msgspec.json.encode(attempts).decode()
         events.append(Event(time_us=MS, process=NEMESIS, type=INFO, function=Function.REFUSED, detail=detail))
-    met = judge_events(events).situations
+    return judge_events(events).situations
+
+
+def counted(attempts: RefusedAttempts | None) -> tuple[int | None, int | None]:
+    met = situations(attempts)
     return met.refused_before_append, met.refused_after_append
+
+
+@pytest.mark.parametrize(
+    ("told", "changes"), [({"t-0": 3, "t-1": 4, "u-0": 9}, 7), ({}, 0), (None, None)], ids=["told", "none", "not told"]
+)
+def test_changes_of_in_sync_replicas_are_those_that_brokers_told(told, changes) -> None:
+    assert situations(RefusedAttempts(before_append={}, after_append={}, isr_changes=told)).isr_changes == changes
+    assert situations(None).isr_changes is None
 
 
 def test_refused_attempts_are_those_that_brokers_told_not_those_that_clients_ended_with() -> None:

@@ -98,12 +98,13 @@ def test_kafka_shows_all_that_the_guide_names(name: str) -> None:
 
     Where disks are emptied, that of a dead broker may have none.
     """
-    steps = read_trace(TRACES / f"{name}.json").steps
+    trace = read_trace(TRACES / f"{name}.json")
+    steps, replicas = trace.steps, STORIES[trace.story].replicas
     emptied = any(step.text.startswith("wipe ") for step in steps)
     unseen = []
     for step in steps:
         shown = step.shown
-        assert len(shown.replicas) == len(shown.assigned) == 3
+        assert len(shown.replicas) == len(shown.assigned) == replicas
         leader = None if shown.leader is None else shown.replicas[shown.leader]
         if leader is not None and leader.running and leader.leading:
             assert None not in {leader.leader_epoch, leader.isr}

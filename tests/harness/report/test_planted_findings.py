@@ -84,7 +84,7 @@ OF_WRITES = {
 #: Their findings are not about what clients saw: they are planted where replicas are.
 OF_REPLICAS = {"divergent-replicas", "divergent-tables"}
 #: No promise is broken, so a cell has no account of it.
-WARNINGS = {"dead-cleaner", "expired-write"}
+WARNINGS = {"dead-cleaner", "expired-write", "unfounded-out-of-order"}
 #: Its write is lost, and the account is of the loss.
 OF_A_LOSS = {"torn-transaction"}
 SAFE = Settings(min_insync_replicas=2, isolation_level="read_committed")

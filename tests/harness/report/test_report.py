@@ -384,6 +384,15 @@ def test_attempts_that_leaders_refused_are_counted_though_no_write_was(campaign:
     assert "in sync: 1,116 before the append, 0 after it" in words
 
 
+def test_a_cell_says_how_often_its_in_sync_replicas_changed(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(SAFE, situations=Situations(isr_changes=12))
+    make(SAFE, seed=8, situations=Situations(isr_changes=3))
+    assert "in-sync replicas changed 15 times" in page_of(directory).words()
+    (cell,) = write_matrix(directory).cells
+    assert cell.isr_changes == 15
+
+
 def test_a_held_cell_with_wedged_clients_says_so_in_the_matrix(campaign: Campaign) -> None:
     directory, make = campaign
     make(SAFE, counts={"wedged-client": 2})

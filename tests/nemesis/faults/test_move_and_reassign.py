@@ -2,6 +2,7 @@ import pytest
 
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.faults import Aim, MoveLeader, Reassign
+from nemesis.faults.reassign import in_one_rack
 from nemesis.player import Player
 from nemesis.receipts import effect_shown
 from nemesis.roles import Role, RoleKind
@@ -48,6 +49,23 @@ def test_a_spare_broker_takes_the_place_of_the_one_that_leaves():
     assert (aim.nodes, aim.replicas, aim.replicas_before) == ((0,), (4, 1, 2), (0, 1, 2))
 
 
+RACKS = {0: "a", 1: "a", 2: "a", 3: "b", 4: "c"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "together"),
+    [((0, 3, 4), {}), ((0, 1, 4), {"a": [0, 1]}), ((2, 1, 0), {"a": [2, 1, 0]}), ((5, 6), {})],
+)
+def test_replicas_that_share_a_rack_are_named(replicas, together):
+    assert in_one_rack(replicas, RACKS) == together
+
+
+def test_the_receipt_of_a_reassignment_has_the_replicas_that_share_a_rack(make_world):
+    _, receipt = played(make_world, Reassign(LEADER), racks={0: "a", 1: "b", 2: "b"})
+    (evidence,) = receipt.begin_evidence.values()
+    assert evidence["in_one_rack"] == {"b": [1, 2]}
+
+
 def test_where_every_broker_has_a_replica_the_place_stays_empty():
     aim = Reassign(FOLLOWER).aim(view())
     assert (aim.nodes, aim.replicas, aim.replicas_before) == ((2,), (0, 1), (0, 1, 2))
@@ -59,8 +77,9 @@ def test_the_last_in_sync_replica_keeps_its_place(state):
     assert aim.impossible == "without broker 0 no in-sync replica of t-0 would run"
 
 
-def played(make_world, fault, actions=None):
+def played(make_world, fault, actions=None, racks=None):
     world = make_world()
+    world.cluster.racks = racks or {}
     for name, action in (actions or {}).items():
         setattr(world.cluster, name, action)
     steps = (ScheduledFault(begin_ms=100, end_ms=200, group=0, family="move", scenario="a scenario", fault=fault),)

@@ -50,6 +50,8 @@ def test_every_attempt_that_was_refused_is_counted_although_the_write_was_acknow
     counted = scene.world.refused_attempts()
     assert counted.before_append == answers.of(BEFORE)
     assert counted.before_append["t-0"] >= 5
+    assert counted.isr_changes is not None
+    assert counted.isr_changes["t-0"] == 2, "one left, and is back"
     assert counted.after_append == answers.of(AFTER) == {}
 
 
@@ -73,3 +75,4 @@ def test_nothing_is_refused_in_peace(stage: Callable[..., Stage]) -> None:
     scene.write(scene.producer(), "x")
     counted = scene.world.refused_attempts()
     assert (counted.before_append, counted.after_append) == ({}, {})
+    assert sum((counted.isr_changes or {}).values()) == 0
