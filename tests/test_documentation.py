@@ -16,7 +16,7 @@ from harness.cli.app import cli
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
-PACKAGES = ("harness", "checkers", "nemesis", "workloads")
+PACKAGES = ("bench", "harness", "checkers", "nemesis", "workloads")
 #: From the root, in text and in pictures.
 PATH = re.compile(rf"(?<![\w/.-])(?:{'|'.join((*PACKAGES, 'tests', 'docs', 'plans'))})/[\w/.*-]*\w")
 DOCUMENTS = [ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

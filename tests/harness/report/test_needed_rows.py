@@ -10,6 +10,11 @@ import msgspec
 import pytest
 from markupsafe import Markup
 
+from bench import synthetic
+from bench.committed_transactions import CommittedBlock
+from bench.group_work import GroupBlock
+from bench.pipeline_work import PipelineBlock
+from bench.synthetic import BlockBuilder, write_synthetic
 from checkers import (
     DivergentState,
     EventPlace,
@@ -21,11 +26,6 @@ from checkers import (
     ZombieWrite,
     check_one,
 )
-from harness.bench import synthetic
-from harness.bench.committed_transactions import CommittedBlock
-from harness.bench.group_work import GroupBlock
-from harness.bench.pipeline_work import PipelineBlock
-from harness.bench.synthetic import BlockBuilder, write_synthetic
 from harness.records.files import HISTORY
 from harness.report import group_chart as group_charts
 from harness.report import needed_rows

@@ -10,11 +10,11 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from bench import synthetic
+from bench.synthetic import write_synthetic
 from checkers import ANOMALIES, check_one
 from checkers.anomalies.cycles import CYCLES
 from checkers.anomalies.order import ORDER
-from harness.bench import synthetic
-from harness.bench.synthetic import write_synthetic
 from harness.campaign.witnesses import choose_witnesses
 from harness.comparison import FindingStatus, compare_results, finding_sentences, read_results
 from harness.records.files import HISTORY
