@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from checkers import Duplicate, Finding, LostWrite, counted
+from checkers import Duplicate, Finding, LostWrite, counted, write_name
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import AcknowledgedWrite
-from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
+from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set
 from harness.report.timeline import LOSSES, Timeline, lacks
 from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt
