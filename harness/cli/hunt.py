@@ -74,8 +74,8 @@ def hunt(
     """Look for planted bugs with random schedules.
 
     Runs in virtual time go on until a checker or an invariant notices the bug. A BUG is a value of planted.bug; without
-    one all are hunted (docs/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit code 0
-    if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
+    one all are hunted (docs/guides/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit
+    code 0 if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
     performers, first = chosen_workers(workers, master), 0
     if number is not None:
