@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices reference bench bench-check compiled wheel lock clean
+.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices reference bench bench-check wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,16 +58,13 @@ reference: setup ## docs/reference/, generated from the code
 	@$(BIN)/python -m scripts.reference
 
 bench: setup ## speed of the simulator, of the cluster, and of the harness itself
-	@$(BIN)/ackproof bench
+	@$(BIN)/python -m bench
 
 bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions, groups, pipelines
-	@$(BIN)/ackproof bench check
+	@$(BIN)/python -m bench check
 
-compiled: setup-test ## what simulated runs spend their time in, compiled; used until a module changes (3 minutes, needs gcc)
-	@$(BIN)/python scripts/compile.py
-
-wheel: compiled ## a wheel with the compiled modules in dist/, for this Python and kind of machine
-	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m build --wheel --no-isolation
+wheel: setup-test ## a wheel in dist/
+	@$(BIN)/python -m build --wheel --no-isolation
 
 lock: ## lock files from pyproject.toml, with hashes; `make check` sees to it that they fit
 	@scripts/lock.sh

@@ -1,32 +1,17 @@
 """The door of the checkers, which say what a history proves: every name of theirs that the harness uses."""
 
 from checkers.anomalies import ANOMALIES, Finding
-from checkers.anomalies.dead_cleaner import DeadCleaner
-from checkers.anomalies.divergent_reads import DivergentRead
-from checkers.anomalies.divergent_replicas import DivergentReplicas
-from checkers.anomalies.divergent_state import DivergentState
-from checkers.anomalies.divergent_tables import DivergentTables
 from checkers.anomalies.duplicate import Duplicate
-from checkers.anomalies.early_cleaning import EarlyGone
 from checkers.anomalies.group_skip import SkippedRecord
-from checkers.anomalies.group_went_back import OlderOffset
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
 from checkers.anomalies.lost_write import LostWrite
 from checkers.anomalies.out_of_sync import ReplicaOutOfSync
-from checkers.anomalies.pipelines import AbortedCommit, DoubledEffect, MissingEffect, UnstableOffset
-from checkers.anomalies.returned_group import ReturnedGroup
-from checkers.anomalies.returned_key import ReturnedKey
-from checkers.anomalies.stale_generation import StaleGeneration
 from checkers.anomalies.transactions import (
-    FailedSend,
-    HangingTransaction,
     TornTransaction,
     TransactionRead,
-    ZombieWrite,
 )
-from checkers.anomalies.two_owners import StaleCommit
-from checkers.anomalies.unfenced_instance import UnfencedCommit
 from checkers.anomalies.unseen import Unseen
+from checkers.anomalies.view import CommitsView, CopiesView, TransactionMoment, TransactionsView, WriteView
 from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.replica_file import (
@@ -87,4 +72,4 @@ from checkers.verdicts.run_in_file import RUN
 from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.verdicts.witness import Witness
 from checkers.verdicts.worlds_compared import WorldsCompared, compare
-from checkers.words import counted, percent, seconds
+from checkers.words import counted, held_record, percent, producer_name, seconds, write_name

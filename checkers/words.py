@@ -1,5 +1,15 @@
 """Words that sentences of verdicts and of the harness share."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from workloads import ProducerEpoch
+from workloads.values import split
+
+_SECOND_US: Final = 1_000_000
+
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: ``1 run``, ``2,000 runs``; ``plural`` is needed where it is not ``noun`` with an s."""
@@ -17,3 +27,34 @@ def percent(share: float) -> str:
 def seconds(time_us: int | None) -> str:
     """A time in seconds, or "never"."""
     return "never" if time_us is None else f"{time_us / 1e6:.2f} s"
+
+
+def span(span_us: int) -> str:
+    """A span in milliseconds, from a second on in seconds."""
+    return f"{span_us / 1000:,.2f} ms" if span_us < _SECOND_US else seconds(span_us)
+
+
+def write_name(value: int) -> str:
+    """A written value by who wrote it and its number among that process's writes."""
+    process, sequence = split(value)
+    return f"write {sequence} of process {process}"
+
+
+def written(value: object) -> str:
+    """A written value by its name; other tools' are any JSON."""
+    return write_name(value) if isinstance(value, int) else f"value {value}"
+
+
+def held_record(value: int) -> str:
+    """A record as a broker's disk holds it: one that is not sound has a number below 0."""
+    return write_name(value) if value >= 0 else "a record that is not sound"
+
+
+def producer_name(producer: ProducerEpoch) -> str:
+    """A producer as replicas.parquet and logs of brokers name it."""
+    return f"id {producer.producer_id}, epoch {producer.producer_epoch}"
+
+
+def process_names(processes: Sequence[int]) -> str:
+    """Processes of clients by their numbers."""
+    return f"process{'es' if len(processes) > 1 else ''} {', '.join(map(str, processes))}"

@@ -3,7 +3,3 @@
 Rooms know those below them and none above: docs/architecture.md has them in order, and pyproject.toml holds it.
 Modules that lie here are leaves that any room may use.
 """
-
-from harness.compiled import use_compiled
-
-use_compiled()

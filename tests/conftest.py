@@ -30,9 +30,6 @@ LONG_TESTS_END = 0.8
 #: Thresholds of the garbage collection: many times the usual ones.
 COLLECTED_AFTER = (20_000, 20, 20)
 
-# What tests replace is in the source. Before the first import of the harness, and for all processes that tests start.
-os.environ.setdefault("ACKPROOF_COMPILED", "no")
-
 # With what `make test` makes there Spark's Java starts in two thirds of the processor time.
 if ARCHIVE.is_file():
     os.environ.setdefault("SPARK_SUBMIT_OPTS", options(ARCHIVE))

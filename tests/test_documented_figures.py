@@ -18,7 +18,6 @@ ROOT: Final = Path(__file__).parent.parent
 METHOD: Final = (ROOT / "docs" / "explained" / "method.md").read_text(encoding="utf-8")
 CHANGES: Final = ROOT / "CHANGELOG.md"
 CHANGELOG: Final = CHANGES.read_text(encoding="utf-8")
-HUNT: Final = (ROOT / "docs" / "hunt.md").read_text(encoding="utf-8")
 HUNTED: Final = (ROOT / "results" / "reference" / "hunt" / "README.md").read_text(encoding="utf-8")
 #: A row of the table of planted bugs: the bug, and in how many schedules it was seen, by its portfolio.
 PLANTED: Final = re.compile(r"^\| M?\d* ?\| `([\w-]+)` \| [^|]* \| ([^|]*) \| [^|]*\| (\d*) ?\|", re.MULTILINE)
@@ -57,7 +56,7 @@ def test_the_table_of_hunts_has_every_planted_bug_and_its_page_counts_them() -> 
     rows = PLANTED.findall(HUNTED)
     assert {bug for bug, _, _ in rows} == {bug for bug in get_args(PlantedBug) if bug != "none"}
     schedules = [int(number) for _, seen_by, number in rows if number and not seen_by.startswith("nothing")]
-    assert f"{len(schedules)} of {len(rows)} are found in {min(schedules)} to {max(schedules)}\nschedules" in HUNT
+    assert f"{len(schedules)} of {len(rows)} are found in {min(schedules)} to {max(schedules)}\nschedules" in HUNTED
 
 
 def test_readme_and_makefile_say_the_same_of_how_long_a_target_takes() -> None:

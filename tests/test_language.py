@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parent.parent
-PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads", "scripts")
+PACKAGES: Final = ("bench", "checkers", "harness", "nemesis", "workloads", "scripts")
 #: Plans, scripts of stories and tables whose words people read.
 TOML: Final = ("plans", "harness")
 #: Other files whose comments and messages people read.

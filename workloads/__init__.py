@@ -85,7 +85,8 @@ from workloads.transaction_errors import Call, ErrorClass, class_of
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS",
-    "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT",
+    "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA", "PAYLOAD_HEADER", "PRESETS",
+    "TIME_LIMIT",
     "WORKLOADS", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock",
     "Commits", "Consumer", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function",
     "GroupMember", "GroupProtocol", "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken",

@@ -1,4 +1,4 @@
-"""Wrong forms of the reference broker's rules, by name: a value of the setting planted.bug (docs/hunt.md)."""
+"""Wrong forms of the reference broker's rules, by name: a value of the setting planted.bug (docs/guides/hunt.md)."""
 
 from __future__ import annotations
 

@@ -11,11 +11,15 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 import numpy as np
 
+from checkers.anomalies.view import View, WriteView
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
+from checkers.words import written
 from workloads.history import NONE, Origin, shown_key
 
+#: Writes of one finding that a line of a terminal names.
+_WRITES_MAX: Final = 3
 Part = TypeVar("Part", bound=msgspec.Struct)
 Kernel = TypeVar("Kernel", bound=Callable[..., "Found"])
 
@@ -48,6 +52,28 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
     def of_committed(self) -> bool:
         """True if it is known to be about a reader of committed records, whatever the level of the run's readers."""
         return False
+
+    @property
+    def aside(self) -> str:
+        """The words behind the writes that it names, on one line."""
+        return ""
+
+    def words(self) -> str:
+        """Say what it is, where the account of the write that it names does not say all; else nothing."""
+        return ""
+
+    def on_a_line(self) -> str:
+        """Say it on one line: in words of its own, or by the writes that it names; as JSON where it names none."""
+        if words := self.words():
+            return words
+        if not (writes := [written(value) for value in self.written]):
+            return msgspec.json.encode(self).decode()
+        more = f" and {len(writes) - _WRITES_MAX} more" if len(writes) > _WRITES_MAX else ""
+        return f"{', '.join(writes[:_WRITES_MAX])}{more} to {self.key}{self.aside}"
+
+    def view(self) -> View:
+        """The data that shows it; by default, the life of the first write that it names."""
+        return WriteView(values=tuple(self.written))
 
 
 #: The fields that hold values, in findings and in what they consist of.
@@ -101,6 +127,7 @@ class Anomaly:
 
     ``specification`` says what it is, with the smallest example and the false alarms that are avoided. ``finding`` is
     the struct of its findings. ``kernel`` is None for what is not decided from the columns of log partitions alone.
+    ``title`` is that of its accounts, ``rule`` what is broken where a promise is; empty: the promise itself.
     """
 
     name: str
@@ -109,6 +136,8 @@ class Anomaly:
     kernel: Callable[[Log], Found] | None = None
     allowed: Allowed = Allowed.NEVER
     about: About = About.LOG
+    title: str = ""
+    rule: str = ""
 
     @classmethod
     def documented(
@@ -120,24 +149,35 @@ class Anomaly:
         allowed: Allowed = Allowed.NEVER,
         *,
         about: About = About.LOG,
+        title: str = "",
+        rule: str = "",
     ) -> Anomaly:
         """Make one whose specification is a docstring."""
-        specification = inspect.cleandoc(text or "")
-        return cls(name=name, specification=specification, finding=finding, kernel=kernel, allowed=allowed, about=about)
+        return cls(
+            name=name,
+            specification=inspect.cleandoc(text or ""),
+            finding=finding,
+            kernel=kernel,
+            allowed=allowed,
+            about=about,
+            title=title,
+            rule=rule,
+        )
 
     @classmethod
     def each_documented(
         cls,
         over: Callable[[Kernel], Callable[[Log], Found]],
-        kernels: Iterable[tuple[str, Kernel, type[Finding], About]],
+        kernels: Iterable[tuple[str, Kernel, type[Finding], About, str, str]],
     ) -> tuple[Anomaly, ...]:
         """Make those of one subject, by name, whose specifications are the docstrings of their kernels.
 
-        ``over`` makes a kernel over a log of one that wants the log's subject.
+        After its kernel each has its struct, what it is about, title and rule. ``over`` makes a kernel over a log of
+        one that wants the log's subject.
         """
         return tuple(
-            cls.documented(name, kernel.__doc__, finding, over(kernel), about=about)
-            for name, kernel, finding, about in kernels
+            cls.documented(name, kernel.__doc__, finding, over(kernel), about=about, title=title, rule=rule)
+            for name, kernel, finding, about, title, rule in kernels
         )
 
 

@@ -36,7 +36,9 @@ class InvariantBroken(Finding, kw_only=True):
         return self.invariant
 
 
-ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__, InvariantBroken)
+ANOMALY: Final = Anomaly.documented(
+    "broken-invariant", __doc__, InvariantBroken, title="The brokers reached a state that their rules exclude"
+)
 
 
 def broken_invariants(phases: RunMarks) -> list[InvariantBroken]:

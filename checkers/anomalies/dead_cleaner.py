@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.columns.expiry import CLOCKS_US
@@ -51,6 +52,15 @@ class DeadCleaner(Finding, kw_only=True):
     ratio: float
     reader: EventPlace
     leader: int | None = None
+
+    @override
+    def words(self) -> str:
+        led = "" if self.leader is None else f" while broker {self.leader} led"
+        return (
+            f"Of {self.records} records in closed segments of {self.key} that a final reader read{led} (operation "
+            f"{self.reader.number} of the history), {self.old} had a later record of their key. With "
+            f"min.cleanable.dirty.ratio={self.ratio} the cleaner was due."
+        )
 
 
 def find(log: Log) -> Found:
@@ -101,4 +111,12 @@ def _closed(log: Log, sends: Numbers, times: CleanerTimes, began_us: int) -> int
     return int(log.offset[sends[log.time_us[sends] <= latest_us]].max(initial=NONE)) + 1
 
 
-ANOMALY = Anomaly.documented("dead-cleaner", __doc__, DeadCleaner, find, Allowed.ALWAYS)
+ANOMALY = Anomaly.documented(
+    "dead-cleaner",
+    __doc__,
+    DeadCleaner,
+    find,
+    Allowed.ALWAYS,
+    title="A compacted log was not cleaned when it was due",
+    rule="min.cleanable.dirty.ratio bounds the share of a log that old records of its keys may waste.",
+)

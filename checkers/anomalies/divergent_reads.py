@@ -21,11 +21,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.view import CopiesView
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import FinalReads
+from checkers.words import process_names, written
 from workloads import IsolationLevel
 from workloads.history import NONE
 
@@ -38,6 +41,19 @@ class DivergentRead(Finding, kw_only=True):
     readers: list[int]
     others: list[int]
     isolation: IsolationLevel | None = None
+
+    @override
+    def words(self) -> str:
+        level = "" if self.isolation is None else f" with isolation.level={self.isolation}"
+        return (
+            f"{written(self.value).capitalize()} at offset {self.offset} of {self.key} was read by final readers"
+            f"{level} ({process_names(self.readers)}), and not by others ({process_names(self.others)}), which read on "
+            "to an end behind it. Each read the log from its start."
+        )
+
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(offset=self.offset, readers=(*self.readers, *self.others))
 
 
 class _Odd(NamedTuple):
@@ -121,4 +137,12 @@ def _described(log: Log, odd: _Odd, row: int) -> DivergentRead:
     )
 
 
-ANOMALY = Anomaly.documented("divergent-reads", __doc__, DivergentRead, find)
+ANOMALY = Anomaly.documented(
+    "divergent-reads",
+    __doc__,
+    DivergentRead,
+    find,
+    title="What readers get depends on who leads",
+    rule="Every in-sync replica has the same committed records (rules 4, 7), and the same aborted "
+    "transactions (KIP-98).",
+)

@@ -29,9 +29,12 @@ from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding
+from checkers.anomalies.view import CopiesView
 from checkers.columns.ids import Numbers
+from checkers.words import held_record
 
 Replica = TypeVar("Replica")
 Finds = TypeVar("Finds", bound=Finding)
@@ -44,8 +47,28 @@ class DivergentReplicas(Finding, kw_only=True):
     replicas: dict[int, int]
     epochs: dict[int, int] = msgspec.field(default_factory=dict)
 
+    @override
+    def words(self) -> str:
+        under = {node: f" under leader epoch {epoch}" for node, epoch in self.epochs.items()}
+        held = [
+            f"broker {node} holds {held_record(value)}{under.get(node, '')}"
+            for node, value in sorted(self.replicas.items())
+        ]
+        at_the_end = f"At offset {self.offset} of {self.key}, when the run had ended, {', '.join(held)}."
+        return f"{at_the_end} All of them were in sync, and the log was read beyond that."
 
-ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__, DivergentReplicas)
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(offset=self.offset)
+
+
+ANOMALY: Final = Anomaly.documented(
+    "divergent-replicas",
+    __doc__,
+    DivergentReplicas,
+    title="In-sync replicas hold different records at one offset",
+    rule="Every in-sync replica has the same records below the high watermark (rules 4, 7).",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

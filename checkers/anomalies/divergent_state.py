@@ -20,9 +20,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.view import CopiesView
 from checkers.columns.log import Log
+from checkers.words import written
 from workloads.history import NONE
 
 
@@ -31,6 +34,19 @@ class DivergentState(Finding, kw_only=True):
 
     record_key: int = msgspec.field(name="record-key")
     states: dict[int, Any]
+
+    @override
+    def words(self) -> str:
+        states = [
+            f"process {process} {'no record' if value is None else written(value)}"
+            for process, value in sorted(self.states.items())
+        ]
+        had = f"Of key {self.record_key} of {self.key}, final readers had different last records"
+        return f"{had}: {', '.join(states)}. Each read the log to its end, under another leader."
+
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(record_key=self.record_key)
 
 
 def find(log: Log) -> Found:
@@ -68,4 +84,11 @@ def _final_processes(log: Log, partition: int) -> list[int]:
     return sorted({int(process) for process in log.process[rows].tolist()})
 
 
-ANOMALY = Anomaly.documented("divergent-state", __doc__, DivergentState, find)
+ANOMALY = Anomaly.documented(
+    "divergent-state",
+    __doc__,
+    DivergentState,
+    find,
+    title="The last record of a key depends on who leads",
+    rule="Replicas of a compacted log may differ in their records, but not in the last one of a key.",
+)

@@ -25,11 +25,14 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.anomalies.divergent_replicas import of_several
+from checkers.anomalies.view import CopiesView
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.replica_file import TransactionPart
+from checkers.words import written
 from workloads.history import NONE
 
 #: The value of a key that is deleted; values of records are never this.
@@ -42,8 +45,29 @@ class DivergentTables(Finding, kw_only=True):
     record_key: int = msgspec.field(name="record-key")
     replicas: dict[int, Any]
 
+    @override
+    def words(self) -> str:
+        held = [
+            f"on broker {node} {'it is deleted' if value is None else f'it is {written(value)}'}"
+            for node, value in sorted(self.replicas.items())
+        ]
+        return (
+            f"When the run had ended, the last record of key {self.record_key} was not the same in the logs of "
+            f"{self.key} on all in-sync replicas: {', '.join(held)}. Who leads decides what readers get."
+        )
 
-ANOMALY: Final = Anomaly.documented("divergent-tables", __doc__, DivergentTables)
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(record_key=self.record_key)
+
+
+ANOMALY: Final = Anomaly.documented(
+    "divergent-tables",
+    __doc__,
+    DivergentTables,
+    title="The logs of in-sync replicas give different last records of a key",
+    rule="Replicas of a compacted log may differ in their records, but not in the last one of a key.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

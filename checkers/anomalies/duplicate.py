@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.view import WriteView
 from checkers.columns.ids import starts_of
 from checkers.columns.log import Log
 
@@ -29,6 +31,10 @@ class Duplicate(Finding, kw_only=True):
     value: Any
     count: int
     offsets: list[int]
+
+    @override
+    def view(self) -> WriteView:
+        return WriteView(values=(self.value,), offsets=tuple(self.offsets))
 
 
 def find(log: Log) -> Found:
@@ -54,4 +60,13 @@ def find(log: Log) -> Found:
     )
 
 
-ANOMALY = Anomaly.documented("duplicate", __doc__, Duplicate, find, about=About.PRODUCERS)
+ANOMALY = Anomaly.documented(
+    "duplicate",
+    __doc__,
+    Duplicate,
+    find,
+    about=About.PRODUCERS,
+    title="A record is in the log more than once",
+    rule="With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log "
+    "once (rule 21).",
+)

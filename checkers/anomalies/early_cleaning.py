@@ -11,13 +11,16 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.view import CopiesView
 from checkers.columns.expiry import CLOCKS_US
 from checkers.columns.ids import Flags, rows_of, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
+from checkers.words import span, written
 from workloads import CleanerTimes
 from workloads.history import OK
 
@@ -35,6 +38,20 @@ class EarlyGone(Finding, kw_only=True):
     kept_us: int
     writer: EventPlace
     reader: EventPlace
+
+    @override
+    def words(self) -> str:
+        of_key = f"{written(self.value).capitalize()} of key {self.record_key} of {self.key}"
+        told = f"was acknowledged at offset {self.offset} (operation {self.writer.number} of the history)"
+        ended = f"{span(self.age_us)} after the write began (operation {self.reader.number})"
+        return (
+            f"{of_key} {told}. A final reader that came to the end {ended} did not see it, though the log keeps it "
+            f"for {span(self.kept_us)} at least."
+        )
+
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(record_key=self.record_key)
 
 
 def lost_tombstone(log: Log, keys: RecordKeys) -> Found:
@@ -123,7 +140,21 @@ def _where_there_are(kernel: Callable[[Log, RecordKeys], Found]) -> Callable[[Lo
 EARLY_CLEANING: Final = Anomaly.each_documented(
     _where_there_are,
     (
-        ("lost-tombstone", lost_tombstone, EarlyGone, About.LOG),
-        ("cleaned-early", cleaned_early, EarlyGone, About.LOG),
+        (
+            "lost-tombstone",
+            lost_tombstone,
+            EarlyGone,
+            About.LOG,
+            "A tombstone is gone before its time",
+            "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
+        ),
+        (
+            "cleaned-early",
+            cleaned_early,
+            EarlyGone,
+            About.LOG,
+            "A compacted log removed a record before its time",
+            "A cleaner removes no record that is younger than min.compaction.lag.ms.",
+        ),
     ),
 )

@@ -27,4 +27,13 @@ def find(log: Log) -> Found:
     return found_by_partition(log, never_read(log, log.expired), ExpiredWrite)
 
 
-ANOMALY = Anomaly.documented("expired-write", __doc__, ExpiredWrite, find, Allowed.ALWAYS, about=About.READERS)
+ANOMALY = Anomaly.documented(
+    "expired-write",
+    __doc__,
+    ExpiredWrite,
+    find,
+    Allowed.ALWAYS,
+    about=About.READERS,
+    title="A write that was acknowledged was too old before anyone read it",
+    rule="A log keeps records for retention.ms, and asks no reader (rule 47).",
+)

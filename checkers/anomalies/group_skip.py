@@ -21,11 +21,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
+from checkers.words import written
 from workloads.history import NONE, OK
 
 
@@ -36,6 +39,24 @@ class SkippedRecord(Finding, kw_only=True):
     value: Any
     offset: int
     committed: int
+
+    @override
+    def words(self) -> str:
+        skipped = f"{written(self.value).capitalize()} at offset {self.offset} of {self.key} was read"
+        return (
+            f"{skipped}, but no member of group {self.group} processed it, and the group has committed "
+            f"{self.committed}: its next member begins behind it."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.committed,
+            against=None,
+            words=("the group committed past it", "read, and processed by no member"),
+        )
 
 
 def find(log: Log) -> Found:
@@ -104,4 +125,12 @@ def _unprocessed(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers]:
     return segment[~done], value[~done]
 
 
-ANOMALY = Anomaly.documented("group-skip", __doc__, SkippedRecord, find, about=About.READERS)
+ANOMALY = Anomaly.documented(
+    "group-skip",
+    __doc__,
+    SkippedRecord,
+    find,
+    about=About.READERS,
+    title="A group committed past a record that no member processed",
+    rule="A member processes before it commits, and its successor begins at the last commit: at least once.",
+)

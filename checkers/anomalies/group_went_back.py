@@ -22,14 +22,17 @@ that may be too old the commits that may be its last one.
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_commits import GroupCommits
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
+from workloads import NOTHING
 from workloads.history import Kind
 
 
@@ -41,6 +44,25 @@ class OlderOffset(Finding, kw_only=True):
     committed: int
     op: EventPlace
     commit: EventPlace
+
+    @override
+    def words(self) -> str:
+        reached = "it had committed nothing" if self.offset == NOTHING else f"it was at {self.offset}"
+        return (
+            f"Group {self.group} had acknowledged commits of {self.key}, and none that may have been the last one "
+            f"was below {self.committed} (operation {self.commit.number} of the history). Asked later, or when its "
+            f"next member began to read (operation {self.op.number}), {reached}."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.commit,
+            against=self.op,
+            words=("the commit that counts", "the group was here"),
+        )
 
 
 def find(log: Log) -> Found:
@@ -111,4 +133,12 @@ def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers
     return older
 
 
-ANOMALY = Anomaly.documented("group-went-back", __doc__, OlderOffset, find, about=About.LOG)
+ANOMALY = Anomaly.documented(
+    "group-went-back",
+    __doc__,
+    OlderOffset,
+    find,
+    about=About.LOG,
+    title="A group forgot a commit that was acknowledged",
+    rule="A commit is acknowledged once every in-sync replica of __consumer_offsets has it (KAFKA-16736).",
+)

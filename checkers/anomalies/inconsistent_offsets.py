@@ -52,6 +52,11 @@ class InconsistentOffset(Finding, kw_only=True):
         told.values.sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
         return told
 
+    @property
+    @override
+    def aside(self) -> str:
+        return f", all at offset {self.offset}"
+
 
 def find(log: Log) -> Found:
     """Offsets with several values, those with the fewest first."""

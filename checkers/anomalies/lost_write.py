@@ -39,6 +39,7 @@ from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace, FinalReads
+from checkers.words import written
 from workloads.history import NONE, OK
 
 
@@ -67,6 +68,18 @@ class LostWrite(Finding, kw_only=True):
     @override
     def mark(self) -> str:
         return self.fate
+
+    @override
+    def words(self) -> str:
+        if self.other_read is None:
+            return ""
+        event = self.other_read.number
+        return f"Readers of the other isolation level read {written(self.value)} (operation {event} of the history)."
+
+    @property
+    @override
+    def aside(self) -> str:
+        return f" ({self.fate})" if self.fate else ""
 
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
@@ -153,4 +166,4 @@ def _began(log: Log, final: FinalReads) -> Numbers:
     return began
 
 
-ANOMALY = Anomaly.documented("lost-write", __doc__, LostWrite, find)
+ANOMALY = Anomaly.documented("lost-write", __doc__, LostWrite, find, title="A write that was acknowledged is gone")

@@ -16,9 +16,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from typing_extensions import override
+
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.phases import RunMarks
+from checkers.words import seconds
 
 
 class ReplicaOutOfSync(Finding, kw_only=True):
@@ -28,8 +31,18 @@ class ReplicaOutOfSync(Finding, kw_only=True):
     lack: str
     op: EventPlace
 
+    @override
+    def words(self) -> str:
+        return f"{self.key} at {seconds(self.time_us)}, when all had been healed for long: {self.lack}."
 
-ANOMALY: Final = Anomaly.documented("out-of-sync", __doc__, ReplicaOutOfSync)
+
+ANOMALY: Final = Anomaly.documented(
+    "out-of-sync",
+    __doc__,
+    ReplicaOutOfSync,
+    title="A replica never came back into the ISR",
+    rule="A follower that runs, and reaches its leader, catches up and joins the ISR (rule 11).",
+)
 
 
 def replicas_out_of_sync(phases: RunMarks) -> list[ReplicaOutOfSync]:

@@ -10,15 +10,18 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.group_skip import furthest_commits
+from checkers.anomalies.view import CommitsView, TransactionMoment, TransactionsView
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows, aborted_rows
+from checkers.words import written
 from workloads.history import INFO, NONE, OK
 
 
@@ -31,6 +34,23 @@ class MissingEffect(Finding, kw_only=True):
     committed: int
     reader: EventPlace
 
+    @override
+    def words(self) -> str:
+        return (
+            f"Group {self.group} had committed offset {self.committed} of {self.key}. No transaction with "
+            f"what was made of {written(self.value)}, at offset {self.offset}, was committed."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.committed,
+            against=self.reader,
+            words=("the group committed past it", "read, and without an effect"),
+        )
+
 
 class DoubledEffect(Finding, kw_only=True):
     """Records that were all made of one, whose log partition and offset are ``source`` and ``offset``."""
@@ -39,6 +59,23 @@ class DoubledEffect(Finding, kw_only=True):
     offset: int
     values: list[Any]
     writers: list[EventPlace]
+
+    @override
+    def words(self) -> str:
+        made = " and ".join(map(written, self.values))
+        return (
+            f"Readers of {self.key} saw {made}. All were made of the record at offset {self.offset} of "
+            f"{self.source}, in transactions of their own."
+        )
+
+    @override
+    def view(self) -> TransactionsView:
+        return TransactionsView(
+            when=TransactionMoment.ENDED,
+            word=f"made of offset {self.offset}",
+            values=tuple(self.values),
+            writers=tuple(self.writers),
+        )
 
 
 class AbortedCommit(Finding, kw_only=True):
@@ -49,6 +86,24 @@ class AbortedCommit(Finding, kw_only=True):
     op: EventPlace
     transaction: EventPlace
 
+    @override
+    def words(self) -> str:
+        return (
+            f"Group {self.group}, asked about {self.key} (operation {self.op.number} of the history), named "
+            f"offset {self.offset}. Of all that its members handed over, only a transaction that was aborted had it "
+            f"(operation {self.transaction.number})."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.transaction,
+            against=self.op,
+            words=("aborted", "the group was here"),
+        )
+
 
 class UnstableOffset(Finding, kw_only=True):
     """The answer of a group while a transaction with another offset of it was open."""
@@ -58,6 +113,24 @@ class UnstableOffset(Finding, kw_only=True):
     pending: int
     op: EventPlace
     transaction: EventPlace
+
+    @override
+    def words(self) -> str:
+        return (
+            f"Group {self.group}, asked about {self.key} (operation {self.op.number} of the history), named "
+            f"offset {self.offset}. Then a transaction with offset {self.pending} was open, which was committed "
+            f"later (operation {self.transaction.number}): a member that begins here does records again."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.transaction,
+            against=self.op,
+            words=("committed later", "the group was here"),
+        )
 
 
 def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
@@ -254,9 +327,40 @@ def _where_there_are(kernel: Callable[[Log, GroupRows, TransactionRows], Found])
 PIPELINES: Final = Anomaly.each_documented(
     _where_there_are,
     (
-        ("missing-effect", missing_effect, MissingEffect, About.READERS),
-        ("doubled-effect", doubled_effect, DoubledEffect, About.READERS),
-        ("aborted-commit", aborted_commit, AbortedCommit, About.LOG),
-        ("unstable-offset", unstable_offset, UnstableOffset, About.LOG),
+        (
+            "missing-effect",
+            missing_effect,
+            MissingEffect,
+            About.READERS,
+            "A pipeline committed past a record without its effect",
+            "Offsets that are committed with a transaction count only if it is committed (KIP-98).",
+        ),
+        (
+            "doubled-effect",
+            doubled_effect,
+            DoubledEffect,
+            About.READERS,
+            "A pipeline did a record twice",
+            (
+                "A member that was given up can add no offsets to its transaction (KIP-447), so one transaction "
+                "for each record is committed."
+            ),
+        ),
+        (
+            "aborted-commit",
+            aborted_commit,
+            AbortedCommit,
+            About.LOG,
+            "A group has the offset of an aborted transaction",
+            "Offsets of an aborted transaction have no effect (KIP-98).",
+        ),
+        (
+            "unstable-offset",
+            unstable_offset,
+            UnstableOffset,
+            About.LOG,
+            "A group named an offset that an open transaction replaced",
+            "With isolation.level=read_committed members wait for the offsets of open transactions (KIP-447).",
+        ),
     ),
 )

@@ -88,4 +88,13 @@ def _furthest_until(group: Numbers, index: Numbers) -> Numbers:
     return furthest
 
 
-ANOMALY = Anomaly.documented("reordered", __doc__, Reordered, find, about=About.PRODUCERS)
+ANOMALY = Anomaly.documented(
+    "reordered",
+    __doc__,
+    Reordered,
+    find,
+    about=About.PRODUCERS,
+    title="A write is in the log before one that its producer sent earlier",
+    rule="With enable.idempotence=true, or with one request in flight, a producer's writes are in the "
+    "order in which they were sent.",
+)

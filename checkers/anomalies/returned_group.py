@@ -21,9 +21,11 @@ Findings, one an answer: key, group, offset, op, deletion. Source: a group is de
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_commits import GroupCommits
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -37,6 +39,24 @@ class ReturnedGroup(Finding, kw_only=True):
     offset: int
     op: EventPlace
     deletion: EventPlace
+
+    @override
+    def words(self) -> str:
+        deleted = f"Group {self.group} was deleted (operation {self.deletion.number} of the history)"
+        return (
+            f"{deleted}, and committed nothing of {self.key} after that. Asked later (operation "
+            f"{self.op.number}), it was at {self.offset}."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.deletion,
+            against=self.op,
+            words=("the group was deleted", "the group was here"),
+        )
 
 
 def find(log: Log) -> Found:
@@ -61,4 +81,12 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-ANOMALY = Anomaly.documented("returned-group", __doc__, ReturnedGroup, find, about=About.LOG)
+ANOMALY = Anomaly.documented(
+    "returned-group",
+    __doc__,
+    ReturnedGroup,
+    find,
+    about=About.LOG,
+    title="A deleted group is back",
+    rule="A deletion is answered once every in-sync replica of __consumer_offsets has it.",
+)

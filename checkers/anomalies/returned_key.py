@@ -22,8 +22,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.view import CopiesView
 from checkers.columns.ids import Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -40,6 +42,18 @@ class ReturnedKey(Finding, kw_only=True):
     tombstone: Any
     tombstone_offset: int = msgspec.field(name="tombstone-offset")
     reader: EventPlace
+
+    @override
+    def words(self) -> str:
+        return (
+            f"Key {self.record_key} of {self.key} was deleted by the tombstone at offset "
+            f"{self.tombstone_offset}, which was acknowledged. A reader from the start of the log to its end then "
+            f"had its older record at offset {self.offset} as the last one: the key is back."
+        )
+
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(record_key=self.record_key)
 
 
 def find(log: Log) -> Found:
@@ -79,4 +93,11 @@ def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
     return last
 
 
-ANOMALY = Anomaly.documented("returned-key", __doc__, ReturnedKey, find)
+ANOMALY = Anomaly.documented(
+    "returned-key",
+    __doc__,
+    ReturnedKey,
+    find,
+    title="A deleted key of a compacted log is back",
+    rule="A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
+)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.group_rows import GroupRows, running_max
@@ -39,6 +40,16 @@ class StaleGeneration(Finding, kw_only=True):
     op: EventPlace
     earlier: EventPlace
     earlier_generation: int = msgspec.field(name="earlier-generation")
+
+    @override
+    def words(self) -> str:
+        first = (
+            f"A member of group {self.group} was assigned {self.key} in generation {self.earlier_generation} "
+            f"(operation {self.earlier.number} of the history)."
+        )
+        if self.generation == self.earlier_generation:
+            return f"{first} Another one was assigned it in the same generation (operation {self.op.number})."
+        return f"{first} After that it was assigned in generation {self.generation} (operation {self.op.number})."
 
 
 def find(log: Log) -> Found:
@@ -123,4 +134,12 @@ def _shared(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Number
     return np.where(earlier >= 0, assigned[np.maximum(earlier, 0)], NONE)
 
 
-ANOMALY = Anomaly.documented("stale-generation", __doc__, StaleGeneration, find, about=About.LOG)
+ANOMALY = Anomaly.documented(
+    "stale-generation",
+    __doc__,
+    StaleGeneration,
+    find,
+    about=About.LOG,
+    title="A group assigned in a generation that was over, or another member's",
+    rule="A group's generations only go up, and a log partition has one owner in each (KIP-848).",
+)

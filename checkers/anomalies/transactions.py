@@ -13,10 +13,12 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
+from checkers.anomalies.view import TransactionMoment, TransactionsView, WriteView
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
+from checkers.words import producer_name, span, written
 from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
 from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK
 
@@ -38,12 +40,27 @@ class TransactionRead(Finding, kw_only=True):
     def of_committed(self) -> bool:
         return self.isolation == "read_committed"
 
+    @override
+    def words(self) -> str:
+        read = f"A poll (operation {self.reader.number} of the history) read {written(self.value)}"
+        early = "" if self.early_us is None else f", {span(self.early_us)} before its producer asked to commit it"
+        return f"{read} of {self.key}{early}; its transaction is operation {self.writer.number}."
+
+    @override
+    def view(self) -> TransactionsView:
+        return TransactionsView(when=self.reader, word="read here", values=(self.value,), writers=(self.writer,))
+
 
 class TornTransaction(Finding, kw_only=True):
     """A lost value whose transaction has another value that was read."""
 
     value: Any
     writer: EventPlace
+
+    @override
+    def words(self) -> str:
+        transaction = f"the transaction that is operation {self.writer.number} of the history"
+        return f"Another write of {transaction} was read; {written(self.value)} to {self.key} is gone."
 
 
 class FailedSend(Finding, kw_only=True):
@@ -52,6 +69,16 @@ class FailedSend(Finding, kw_only=True):
     value: Any
     error: str
     writer: EventPlace
+
+    @override
+    def words(self) -> str:
+        failed = f"The send of {written(self.value)} to {self.key} failed ({self.error})"
+        return f"{failed}, and the commit of its transaction was answered (operation {self.writer.number})."
+
+    @override
+    def view(self) -> WriteView:
+        # Its transaction was acknowledged, and the write was not: it has no life to show.
+        return WriteView(values=())
 
 
 class ZombieWrite(Finding, kw_only=True):
@@ -63,6 +90,24 @@ class ZombieWrite(Finding, kw_only=True):
     reader: EventPlace | None = None
     producer: ProducerEpoch | None = None
 
+    @override
+    def words(self) -> str:
+        late = f"{span(self.late_us)} after its successor had been told that it was in charge"
+        reader = self.reader
+        end = "its commit was answered" if reader is None else f"operation {reader.number} read its write"
+        named = "" if self.producer is None else f" ({producer_name(self.producer)})"
+        return f"The producer of {written(self.value)} to {self.key}{named} asked to commit {late}, and {end}."
+
+    @override
+    def view(self) -> TransactionsView:
+        return TransactionsView(
+            when=TransactionMoment.ASKED,
+            word="asked to commit",
+            values=(self.value,),
+            writers=(self.writer,),
+            late_us=self.late_us,
+        )
+
 
 class HangingTransaction(Finding, kw_only=True):
     """A log partition whose last stable offset stands still."""
@@ -71,6 +116,20 @@ class HangingTransaction(Finding, kw_only=True):
     high_watermark: int
     waited_us: int
     op: EventPlace
+
+    @override
+    def words(self) -> str:
+        return (
+            f"The last stable offset of {self.key} was {self.last_stable_offset} and its high watermark "
+            f"{self.high_watermark}, {span(self.waited_us)} after the last sign of a transaction: readers of "
+            "committed records do not get past it."
+        )
+
+    @override
+    def view(self) -> TransactionsView:
+        return TransactionsView(
+            when=self.op, word="last stable offset", offset=self.last_stable_offset, high_watermark=self.high_watermark
+        )
 
 
 def aborted_read(log: Log, facts: TransactionRows) -> Found:
@@ -279,11 +338,56 @@ def _where_there_are(kernel: Callable[[Log, TransactionRows], Found]) -> Callabl
 TRANSACTIONS: Final = Anomaly.each_documented(
     _where_there_are,
     (
-        ("aborted-read", aborted_read, TransactionRead, About.READERS),
-        ("early-read", early_read, TransactionRead, About.READERS),
-        ("torn-transaction", torn_transaction, TornTransaction, About.LOG),
-        ("failed-send-committed", failed_send_committed, FailedSend, About.PRODUCERS),
-        ("zombie", zombie, ZombieWrite, About.PRODUCERS),
-        ("hanging-transaction", hanging_transaction, HangingTransaction, About.LOG),
+        (
+            "aborted-read",
+            aborted_read,
+            TransactionRead,
+            About.READERS,
+            "A write of an aborted transaction was read",
+            "With isolation.level=read_committed readers skip aborted writes (KIP-98).",
+        ),
+        (
+            "early-read",
+            early_read,
+            TransactionRead,
+            About.READERS,
+            "A write was read before its transaction was committed",
+            (
+                "With isolation.level=read_committed readers stop at the last stable offset, below each open "
+                "transaction (KIP-98)."
+            ),
+        ),
+        (
+            "torn-transaction",
+            torn_transaction,
+            TornTransaction,
+            About.LOG,
+            "A part of a transaction was read, and another part is gone",
+            "All writes of a transaction count, or none (KIP-98).",
+        ),
+        (
+            "failed-send-committed",
+            failed_send_committed,
+            FailedSend,
+            About.PRODUCERS,
+            "A send failed, and its transaction was committed without it",
+            "A commit succeeds only if every send of the transaction did (KAFKA-9279).",
+        ),
+        (
+            "zombie",
+            zombie,
+            ZombieWrite,
+            About.PRODUCERS,
+            "A producer wrote although its successor was in charge",
+            "A producer with the same transactional id fences the ones before it (KIP-98, KIP-360).",
+        ),
+        (
+            "hanging-transaction",
+            hanging_transaction,
+            HangingTransaction,
+            About.LOG,
+            "A transaction stays open, and readers of committed records get no further",
+            "Brokers abort a transaction that is open for longer than transaction.timeout.ms.",
+        ),
     ),
 )

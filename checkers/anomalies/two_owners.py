@@ -23,9 +23,11 @@ Source: FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION in Kafka's ``Errors.java``. O
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_rows import running_max
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
@@ -39,6 +41,24 @@ class StaleCommit(Finding, kw_only=True):
     offset: int
     op: EventPlace
     successor: EventPlace
+
+    @override
+    def words(self) -> str:
+        return (
+            f"A successor had {self.key} and had committed in group {self.group} (operation "
+            f"{self.successor.number} of the history). After that the member before it began a commit of offset "
+            f"{self.offset}, and the group took it (operation {self.op.number})."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.successor,
+            against=self.op,
+            words=("the commit that counts", "taken from the member before"),
+        )
 
 
 def find(log: Log) -> Found:
@@ -73,4 +93,12 @@ def _first_with(since: Numbers, wanted: int, segment: Numbers, of: int) -> int:
     return int(np.flatnonzero((segment == of) & (since == wanted))[0])
 
 
-ANOMALY = Anomaly.documented("two-owners", __doc__, StaleCommit, find, about=About.READERS)
+ANOMALY = Anomaly.documented(
+    "two-owners",
+    __doc__,
+    StaleCommit,
+    find,
+    about=About.READERS,
+    title="A group took a commit of a member that it had given up",
+    rule="The group's coordinator refuses commits of a member that was given up (KIP-345, KIP-429, KIP-848).",
+)

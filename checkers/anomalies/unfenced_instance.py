@@ -23,9 +23,11 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_rows import running_max
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -39,6 +41,25 @@ class UnfencedCommit(Finding, kw_only=True):
     op: EventPlace
     instance_id: str = msgspec.field(name="instance-id")
     successor: EventPlace
+
+    @override
+    def words(self) -> str:
+        return (
+            f"Another instance of the static member {self.instance_id} of group {self.group} had started and was "
+            f"assigned {self.key} (operation {self.successor.number} of the history). After that the instance "
+            f"before it began a commit of offset {self.offset}, and the group took it (operation "
+            f"{self.op.number})."
+        )
+
+    @override
+    def view(self) -> CommitsView:
+        return CommitsView(
+            group=self.group,
+            offset=self.offset,
+            counts=self.successor,
+            against=self.op,
+            words=("another instance began", "taken from the instance before"),
+        )
 
 
 def find(log: Log) -> Found:
@@ -68,4 +89,12 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-ANOMALY = Anomaly.documented("unfenced-instance", __doc__, UnfencedCommit, find, about=About.LOG)
+ANOMALY = Anomaly.documented(
+    "unfenced-instance",
+    __doc__,
+    UnfencedCommit,
+    find,
+    about=About.LOG,
+    title="A group took a commit of a static member whose name another instance had",
+    rule="A static member fences the instance that had its name before (KIP-345).",
+)

@@ -27,12 +27,14 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Allowed, Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Flags
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
+from checkers.words import counted, written
 from workloads import Refusal
 from workloads.history import INFO, NONE
 
@@ -44,6 +46,16 @@ class UnfoundedError(Finding, kw_only=True):
     instance: int | None
     op: EventPlace
     unanswered: int = msgspec.field(default=0)
+
+    @override
+    def words(self) -> str:
+        told = f"{written(self.value).capitalize()} to {self.key} ended with OUT_OF_ORDER_SEQUENCE_NUMBER"
+        gap = (
+            f"; {counted(self.unanswered, 'write')} before it of the same producer had no answer"
+            if self.unanswered
+            else ""
+        )
+        return f"{told} (operation {self.op.number} of the history), and every acknowledged write was read{gap}."
 
 
 def find(log: Log) -> Found:
@@ -78,5 +90,12 @@ def _whole(log: Log) -> Flags:
 
 
 ANOMALY: Final = Anomaly.documented(
-    "unfounded-out-of-order", __doc__, UnfoundedError, find, Allowed.ALWAYS, about=About.CLIENTS
+    "unfounded-out-of-order",
+    __doc__,
+    UnfoundedError,
+    find,
+    Allowed.ALWAYS,
+    about=About.CLIENTS,
+    title="A producer was told that numbers are missing, and no acknowledged write is",
+    rule="OUT_OF_ORDER_SEQUENCE_NUMBER says that acknowledged records were lost (KIP-185).",
 )

@@ -70,4 +70,6 @@ def find(log: Log) -> Found:
     return found_by_partition(log, unseen_values(log), Unseen)
 
 
-ANOMALY = Anomaly.documented("unseen", __doc__, Unseen, find, about=About.READERS)
+ANOMALY = Anomaly.documented(
+    "unseen", __doc__, Unseen, find, about=About.READERS, title="A write that was acknowledged was never read"
+)

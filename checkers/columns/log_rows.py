@@ -33,6 +33,11 @@ class EventPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     op_pos: int
     index: int | None = None
 
+    @property
+    def number(self) -> int:
+        """Its number as the history's maker wrote it, if there is one."""
+        return self.op_pos if self.index is None else self.index
+
 
 class FinalReads(NamedTuple):
     """The final reads of one isolation level, as rows (int64, ascending).

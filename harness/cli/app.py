@@ -52,7 +52,6 @@ COMMANDS: Final = (
     "export",
     "import",
     "schema",
-    "bench",
     "kafka",
     "cluster",
 )
@@ -100,23 +99,23 @@ def cli(terminal: Terminal, *, debug: bool) -> None:
     terminal.debug = debug
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """The console script; ends the process with an exit code."""
+def main(arguments: Sequence[str] | None = None, command: click.Command = cli, name: str = "ackproof") -> NoReturn:
+    """The console script, or another group of commands by its ``name``; ends the process with an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     if not see_to_streams():
         Terminal().complain(CLOSED)
-    code = exit_code_of(arguments)
+    code = exit_code_of(arguments, command, name)
     # The command is done. Spark ends within seconds; a signal would print where Python is, and take the exit code away.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 
-def exit_code_of(arguments: Sequence[str] | None = None) -> int:
+def exit_code_of(arguments: Sequence[str] | None = None, command: click.Command = cli, name: str = "ackproof") -> int:
     """Do what the arguments say and answer with the exit code; every error is a line on standard error."""
     terminal = Terminal()
     try:
-        code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=terminal)
+        code = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=terminal)
         sys.stdout.flush()
     except click.ClickException as error:
         with contextlib.suppress(OSError):

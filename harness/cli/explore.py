@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
 from harness.cli.workers import workers_option
-from harness.compiled import form_of_modules
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
     GROUP_RULES,
@@ -23,7 +22,6 @@ from harness.explore import (
     Limits,
     Result,
     ShownStep,
-    check_model,
     column_of,
     exhaust,
     known_scopes,
@@ -33,7 +31,6 @@ from harness.explore import (
     step_lines,
     steps_of,
     story_text,
-    tla_files,
 )
 from harness.machine.versions import cores, own_version
 from harness.records.files import check_writable, files_of, write_file
@@ -64,9 +61,6 @@ _RULES = tuple(dict.fromkeys([*RULES, PERMITTED, *TRANSACTION_RULES, *GROUP_RULE
     help=f"Look for a breach of this rule only; may be repeated: {', '.join(_RULES)}.",
 )
 @click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
-@click.option(
-    "--tla", "module", type=path_type, help="Write the counterexample as actions of a published TLA+ model, for TLC."
-)
 @click.option("--names", is_flag=True, help="Count states that differ only in the numbers of brokers as different.")
 @takes_json
 def explore(
@@ -83,7 +77,6 @@ def explore(
     memory: int,
     rules: Sequence[str],
     file: Path | None,
-    module: Path | None,
     names: bool,
 ) -> int:
     """Look at every state that the broker's core can reach.
@@ -103,9 +96,6 @@ def explore(
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     if file is not None:
         check_writable("--story", file)
-    if module is not None:
-        check_model("--tla", chosen, module)
-        check_writable("--tla", module)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
         chosen,
@@ -117,9 +107,6 @@ def explore(
     steps = steps_of(chosen, result)
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
     played = [] if file is None or not steps else [_story(chosen, result, file)]
-    if module is not None and steps:
-        command = _command(scope, constants, settings, bug)
-        played += [_model(chosen, result, steps, module, command)]
     lines += [*played, "left out:", *(f"  {exclusion}" for exclusion in chosen.leaves_out()), _sentence(chosen, result)]
     terminal.answer(_answer(chosen, result, steps, played), lines)
     if result.broken is not None:
@@ -133,7 +120,6 @@ def _answer(chosen: AnyScope, result: Result, steps: Sequence[ShownStep], played
         "scope": chosen,
         "settings": chosen.in_effect,
         "version": own_version(),
-        "modules": form_of_modules(),
         "states": result.states,
         "transitions": result.transitions,
         "depth": result.depth,
@@ -162,20 +148,6 @@ def _story(scope: AnyScope, result: Result, file: Path) -> str:
     return f"as a story: {file}; performed in column {column} it {came}"
 
 
-def _model(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file: Path, made_by: str) -> str:
-    """Write the counterexample down as a module of the published model."""
-    files = tla_files(scope, result, steps, file, made_by)
-    with files_of(file):
-        for written, text in files.items():
-            write_file(written, text.encode())
-    return f"as a module of a published TLA+ model: {' '.join(map(str, files))}; how to replay it is written there"
-
-
-def _command(scope: str, constants: Sequence[str], settings: Sequence[str], bug: str | None) -> str:
-    words = [*(f"--constant {each}" for each in constants), *(f"--set {each}" for each in settings)]
-    return " ".join(["ackproof explore", scope, *words, *([f"--bug {bug}"] if bug else [])])
-
-
 def _list(terminal: Terminal) -> int:
     scopes = known_scopes()
     if terminal.as_json:
@@ -201,7 +173,7 @@ def _sentence(scope: AnyScope, result: Result) -> str:
     rate = result.states / result.processor_seconds if result.processor_seconds else 0.0
     counted = (
         f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "
-        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processor time with {form_of_modules()} modules, "
+        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processor time, "
         f"{rate:.0f} states a second of it"
     )
     if result.broken is not None:

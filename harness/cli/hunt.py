@@ -74,8 +74,8 @@ def hunt(
     """Look for planted bugs with random schedules.
 
     Runs in virtual time go on until a checker or an invariant notices the bug. A BUG is a value of planted.bug; without
-    one all are hunted (docs/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit code 0
-    if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
+    one all are hunted (docs/guides/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit
+    code 0 if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
     performers, first = chosen_workers(workers, master), 0
     if number is not None:
@@ -139,7 +139,7 @@ def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[P
 
 def _lines(result: HuntResult) -> Iterator[str]:
     what = ", ".join(f"{name}={spelled(value)}" for name, value in result.changed.items()) or "as it is"
-    spent = f"{counted(result.schedules, 'schedule')}, {result.seconds:.1f} s of one core ({result.modules} modules)"
+    spent = f"{counted(result.schedules, 'schedule')}, {result.seconds:.1f} s of one core"
     if result.alarming is None:
         yield f"{what}: nothing found in {spent}"
     else:
@@ -176,21 +176,20 @@ def _show_small(terminal: Terminal, run: HuntedRun, seconds: float) -> None:
 
 
 def _clean(terminal: Terminal, count: int, portfolios: Sequence[Portfolio], seed: int, workers: Workers) -> int:
-    seconds, alarmed, forms = 0.0, [], set[str]()
+    seconds, alarmed = 0.0, []
     progress = terminal.progress()
     with progress.phase("runs", count):
         for run in as_it_is(count, seed=seed, workers=workers, portfolios=portfolios):
             seconds += run.seconds
-            forms.add(run.modules)
             progress.advance()
             if run.alarms:
                 alarmed.append(run)
                 terminal.answer(run, _of(run, {}, seed))
-    rate, modules = count / seconds if seconds else 0.0, " and ".join(sorted(forms))
+    rate = count / seconds if seconds else 0.0
     of_all = f"{counted(count, 'schedule')} of {counted(len(portfolios), 'portfolio')} from seed {seed}"
     summary = f"{of_all}: {len(alarmed)} with a finding"
     terminal.answer(
-        {"schedules": count, "seed": seed, "seconds": seconds, "findings": len(alarmed), "modules": modules},
-        [f"{summary}; {seconds:.0f} s of one core, {rate:.1f} a second ({modules} modules)"],
+        {"schedules": count, "seed": seed, "seconds": seconds, "findings": len(alarmed)},
+        [f"{summary}; {seconds:.0f} s of one core, {rate:.1f} a second"],
     )
     return EXIT_BROKEN if alarmed else EXIT_HELD

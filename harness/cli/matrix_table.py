@@ -41,7 +41,7 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
         terminal.say(unfinished)
     for sentence in _as_expected(directory, matrix.cells):
         terminal.say(sentence)
-    terminal.say(matrix.verdict.sentence)
+    terminal.verdict(matrix.verdict.sentence)
     show_legend(terminal, matrix.cells)
     terminal.say(str(report))
     return matrix.verdict.exit_code

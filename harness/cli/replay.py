@@ -16,7 +16,6 @@ from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
-from harness.report import line_of
 from harness.run import read_choices
 
 #: Findings of one anomaly that are printed; the rest is in the verdict.
@@ -88,7 +87,7 @@ def _changes(record: RunRecord, before: Verdict, again: Verdict) -> Iterator[str
             yield f"new: {what}{', '.join(added)}"
 
 
-def described(verdict: Verdict, line: Callable[[Finding], str] = line_of) -> Iterator[str]:
+def described(verdict: Verdict, line: Callable[[Finding], str] = Finding.on_a_line) -> Iterator[str]:
     """A line for each kind of finding, with their number, and one for each of the first few."""
     for anomaly, findings in verdict.anomalies.items():
         count = verdict.counts.get(anomaly, len(findings))

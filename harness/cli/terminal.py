@@ -33,6 +33,9 @@ FILE_WIDTH: Final = 200
 #: Columns of words that are read, not searched, where they go to a pager or a file.
 READ_WIDTH: Final = 80
 
+#: Columns of a verdict, which is read as a sentence wherever it goes.
+VERDICT_WIDTH: Final = 100
+
 #: Columns before the lines below the first of a block.
 BLOCK_INDENT: Final = 4
 
@@ -93,6 +96,11 @@ class Terminal:
     def say(self, text: str) -> None:
         """Print one line of result."""
         self.out.print(printable(text), markup=False, emoji=False)
+
+    def verdict(self, sentence: str) -> None:
+        """Print a verdict, broken between words into lines of at most :data:`VERDICT_WIDTH` columns."""
+        for line in textwrap.wrap(sentence, VERDICT_WIDTH, break_long_words=False, break_on_hyphens=False):
+            self.say(line)
 
     def note(self, text: str) -> None:
         """Print one line that is no result, on standard error."""

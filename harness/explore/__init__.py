@@ -8,7 +8,6 @@ from harness.explore.any_scope import AnyScope
 from harness.explore.groups.rules import GROUP_RULES
 from harness.explore.groups.scope import GroupScope
 from harness.explore.kinds import known_scopes, rules_of, scope_named
-from harness.explore.published_model import check_model, tla_files
 from harness.explore.rules import PERMITTED, RULES
 from harness.explore.scope import Constants, Scope
 from harness.explore.search import Limits, Result, exhaust
@@ -30,7 +29,6 @@ __all__ = [
     "Scope",
     "ShownStep",
     "TransactionScope",
-    "check_model",
     "column_of",
     "exhaust",
     "known_scopes",
@@ -40,5 +38,4 @@ __all__ = [
     "step_lines",
     "steps_of",
     "story_text",
-    "tla_files",
 ]

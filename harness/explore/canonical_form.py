@@ -111,8 +111,6 @@ def _shape_of(kind: Any) -> _Shape:
         declared = {name: declared[name] for name in kind.__struct_fields__}
     elif not declared:  # Without their fields all of its objects would be one.
         raise UnknownFieldError(f"{kind.__name__} shows no fields: it declares none")
-    # Those of a compiled class; what is in a dictionary beside them is looked at in each object.
-    _check_declared(kind, declared, {*getattr(kind, "__mypyc_attrs__", ())} - {"__dict__"})
     fields = tuple(
         (name, _former(hint, f"{kind.__name__}.{name}"))
         for name, hint in declared.items()

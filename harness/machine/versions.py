@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 import psutil
 
-from harness.compiled import form_of_modules
 from harness.errors import JavaError
 from harness.machine.java import usable_java
 from harness.machine.processor_quota import quota
@@ -60,8 +59,8 @@ def user_cache() -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of Java, and of the distributions that may change a result; the form of its modules."""
-    own = {"python": platform.python_version(), "java": _java(), "modules": form_of_modules()}
+    """Versions of Python, of Java, and of the distributions that may change a result."""
+    own = {"python": platform.python_version(), "java": _java()}
     return own | {name: _version(name) for name in REPORTED_PACKAGES}
 
 

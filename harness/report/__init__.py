@@ -17,7 +17,6 @@ from harness.records.verdict_lines import read_lines
 from harness.report.accounts import Narration, accounts_of, narration_of
 from harness.report.certificate import Certificate, as_lines, certificates_of
 from harness.report.compared import compared_with
-from harness.report.finding_words import line_of
 from harness.report.grid import bound_words, exercised_faults
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
@@ -43,7 +42,6 @@ __all__ = [
     "exercised_faults",
     "fault_name",
     "legend_of",
-    "line_of",
     "milliseconds",
     "narration_of",
     "page_style",

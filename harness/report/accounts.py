@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,9 +11,8 @@ import msgspec
 from markupsafe import Markup
 
 from checkers import (
+    ANOMALIES,
     Cell,
-    Duplicate,
-    FailedSend,
     Finding,
     LostWrite,
     Outcome,
@@ -21,6 +20,7 @@ from checkers import (
     Unseen,
     Verdict,
     Witness,
+    WriteView,
     latest_receipts,
 )
 from harness.errors import ResultsError
@@ -29,7 +29,6 @@ from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
 from harness.report.finding_chart import FindingChart, finding_chart
-from harness.report.finding_words import in_words
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.lost_marker import lost_marker
@@ -38,7 +37,7 @@ from harness.report.narrative import narrate, places, remains
 from harness.report.over_time import over_time_chart
 from harness.report.seen import PlainFields, plain_fields
 from harness.report.shared_epoch import shared_epoch
-from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
+from harness.report.timeline import LOSSES, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
 from workloads.history import HistoryError
@@ -46,83 +45,6 @@ from workloads.history import HistoryError
 #: Their charts are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
 #: which mail and review tools take. Sentences and commands are never left out.
 CHART_BYTES_MAX: Final = 50_000
-
-
-#: The title of the account of each kind of finding.
-TITLES: Final = {
-    "lost-write": "A write that was acknowledged is gone",
-    "unseen": "A write that was acknowledged was never read",
-    "expired-write": "A write that was acknowledged was too old before anyone read it",
-    "broken-invariant": "The brokers reached a state that their rules exclude",
-    "out-of-sync": "A replica never came back into the ISR",
-    "duplicate": "A record is in the log more than once",
-    "group-skip": "A group committed past a record that no member processed",
-    "group-went-back": "A group forgot a commit that was acknowledged",
-    "returned-group": "A deleted group is back",
-    "two-owners": "A group took a commit of a member that it had given up",
-    "unfenced-instance": "A group took a commit of a static member whose name another instance had",
-    "stale-generation": "A group assigned in a generation that was over, or another member's",
-    "missing-effect": "A pipeline committed past a record without its effect",
-    "doubled-effect": "A pipeline did a record twice",
-    "aborted-commit": "A group has the offset of an aborted transaction",
-    "unstable-offset": "A group named an offset that an open transaction replaced",
-    "returned-key": "A deleted key of a compacted log is back",
-    "lost-tombstone": "A tombstone is gone before its time",
-    "cleaned-early": "A compacted log removed a record before its time",
-    "divergent-replicas": "In-sync replicas hold different records at one offset",
-    "dead-cleaner": "A compacted log was not cleaned when it was due",
-    "divergent-reads": "What readers get depends on who leads",
-    "divergent-state": "The last record of a key depends on who leads",
-    "divergent-tables": "The logs of in-sync replicas give different last records of a key",
-    REORDERED: "A write is in the log before one that its producer sent earlier",
-    "aborted-read": "A write of an aborted transaction was read",
-    "early-read": "A write was read before its transaction was committed",
-    "torn-transaction": "A part of a transaction was read, and another part is gone",
-    "failed-send-committed": "A send failed, and its transaction was committed without it",
-    "zombie": "A producer wrote although its successor was in charge",
-    "hanging-transaction": "A transaction stays open, and readers of committed records get no further",
-}
-
-
-#: The rule that a finding other than a loss breaks: what :mod:`checkers.verdicts.promises` asks where it is a broken
-#: promise.
-WHY: Final = {
-    "expired-write": "A log keeps records for retention.ms, and asks no reader (rule 47).",
-    "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
-    "(rule 21).",
-    "aborted-read": "With isolation.level=read_committed readers skip aborted writes (KIP-98).",
-    "early-read": "With isolation.level=read_committed readers stop at the last stable offset, below each open "
-    "transaction (KIP-98).",
-    "missing-effect": "Offsets that are committed with a transaction count only if it is committed (KIP-98).",
-    "doubled-effect": "A member that was given up can add no offsets to its transaction (KIP-447), so one transaction "
-    "for each record is committed.",
-    "aborted-commit": "Offsets of an aborted transaction have no effect (KIP-98).",
-    "unstable-offset": "With isolation.level=read_committed members wait for the offsets of open transactions "
-    "(KIP-447).",
-    "failed-send-committed": "A commit succeeds only if every send of the transaction did (KAFKA-9279).",
-    "zombie": "A producer with the same transactional id fences the ones before it (KIP-98, KIP-360).",
-    "hanging-transaction": "Brokers abort a transaction that is open for longer than transaction.timeout.ms.",
-    "group-skip": "A member processes before it commits, and its successor begins at the last commit: at least once.",
-    "group-went-back": "A commit is acknowledged once every in-sync replica of __consumer_offsets has it "
-    "(KAFKA-16736).",
-    "returned-group": "A deletion is answered once every in-sync replica of __consumer_offsets has it.",
-    "two-owners": "The group's coordinator refuses commits of a member that was given up (KIP-345, KIP-429, KIP-848).",
-    "unfenced-instance": "A static member fences the instance that had its name before (KIP-345).",
-    "stale-generation": "A group's generations only go up, and a log partition has one owner in each (KIP-848).",
-    "torn-transaction": "All writes of a transaction count, or none (KIP-98).",
-    "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
-    "lost-tombstone": "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
-    "cleaned-early": "A cleaner removes no record that is younger than min.compaction.lag.ms.",
-    "out-of-sync": "A follower that runs, and reaches its leader, catches up and joins the ISR (rule 11).",
-    "divergent-replicas": "Every in-sync replica has the same records below the high watermark (rules 4, 7).",
-    "dead-cleaner": "min.cleanable.dirty.ratio bounds the share of a log that old records of its keys may waste.",
-    "divergent-reads": "Every in-sync replica has the same committed records (rules 4, 7), and the same aborted "
-    "transactions (KIP-98).",
-    "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
-    "divergent-tables": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
-    REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
-    "which they were sent.",
-}
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +107,7 @@ def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
 def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     run = files.directory / witness.run
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
+    anomaly = ANOMALIES.get(witness.anomaly)
     idempotent = cell.settings[IDEMPOTENCE] is True
     finding = witness.shown
     timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
@@ -194,8 +117,8 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         own = finding_chart(run, finding, effective)
     return Account(
         cell=cell,
-        title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
-        why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
+        title=(anomaly and anomaly.title) or f"What is contradictory: {witness.anomaly}",
+        why=(anomaly and cell.outcome is Outcome.BROKEN_PROMISE and anomaly.rule) or cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
         chart=own.drawing or (loss_chart(timeline) if timeline else Markup("")),
@@ -248,7 +171,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    own = [words for each in told if (words := in_words(each))]
+    own = [words for each in told if (words := each.words())]
     return Narration(timeline, [*own, *ends, *narrative, *copies, *remains(finding)])
 
 
@@ -265,18 +188,17 @@ def _timeline(
     run: Path, anomaly: str, finding: Finding, line: Verdict, receipts: Sequence[Receipt]
 ) -> tuple[Timeline | None, list[str]]:
     """The timeline of the write that the finding names first, or the reason why it is missing."""
-    partition, values, is_told = finding.key, _values(finding), bool(in_words(finding))
+    partition, view, is_told = finding.key, finding.view(), bool(finding.words())
+    values = _values(view.values if isinstance(view, WriteView) else finding.written)
     if not isinstance(partition, str) or not values:
         return None, [] if is_told else ["The finding names no single write."]
-    if isinstance(finding, FailedSend):
-        return None, []  # its transaction was acknowledged, and the write was not
     others = [*line.findings(LostWrite), *line.findings(Unseen)]
-    lost = frozenset(value for other in others if other.key == partition for value in _values(other))
-    subject = Subject(anomaly, partition, values, finding.offsets if isinstance(finding, Duplicate) else ())
+    lost = frozenset(value for other in others if other.key == partition for value in _values(other.written))
+    subject = Subject(anomaly, partition, values, view.offsets if isinstance(view, WriteView) else ())
     timeline = read_timeline(run, subject, receipts, lost)
     return timeline, [] if timeline or is_told else ["The history holds no acknowledgement of this value."]
 
 
-def _values(finding: Finding) -> list[int]:
-    """The written values that a finding of any kind names."""
-    return [value for value in finding.written if isinstance(value, int)]
+def _values(written: Iterable[object]) -> list[int]:
+    """The values of writes of our own: those of other tools are any JSON."""
+    return [value for value in written if isinstance(value, int)]

@@ -1,4 +1,4 @@
-"""The chart of a finding about copies of a log that differ: what each broker's disk, and each final reader, has.
+"""Renders copies of a log that differ: what each broker's disk, and each final reader, has.
 
 Of a key its records, of an offset those around it. What disks hold comes from ``replicas.parquet``.
 """
@@ -10,27 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from checkers import (
-    REPLICAS_FILE,
-    CheckError,
-    DivergentRead,
-    DivergentReplicas,
-    DivergentState,
-    DivergentTables,
-    EarlyGone,
-    Finding,
-    ReturnedKey,
-    TransactionPart,
-    read_replicas,
-)
-from harness.report.names import held_record, node_name
+from checkers import REPLICAS_FILE, CheckError, CopiesView, TransactionPart, held_record, read_replicas
+from harness.report.history_rows import of_partition
+from harness.report.names import node_name
 from harness.report.offsets_panel import offset_scale
+from harness.report.renderer import Material, Renderer
 from harness.report.svg import PALETTE, drawing, element, group, point, text, title, x_axis
 from workloads import Event, EventType, Function, Poll, Send
+from workloads.history import FUNCTION_CODE, OK, Columns, Flags, Kind, Names, Needed
 
 #: The words of the page below the chart.
 KEY: Final = (
@@ -41,16 +33,13 @@ KEY: Final = (
 AROUND: Final = 12
 #: Records of a key drawn, the last ones of a row.
 RECORDS_MAX: Final = 40
+_DRAIN: Final = FUNCTION_CODE[Function.DRAIN]
 _USUAL: Final = "#8b949e"
 _LEFT_PX: Final = 150
 _WIDTH_PX: Final = 900
 _ROW_PX: Final = 26
 _TOP_PX: Final = 22
 _FOOT_PX: Final = 40
-OfKeys = ReturnedKey | EarlyGone | DivergentState | DivergentTables
-#: Findings that have this chart.
-OfOffsets = DivergentReplicas | DivergentRead
-OfCopies = OfKeys | OfOffsets
 
 
 class _Copy(NamedTuple):
@@ -64,26 +53,46 @@ class _Copy(NamedTuple):
 Rows = Mapping[str, Sequence[_Copy]]
 
 
-def copies_chart(run: Path, events: Iterable[Event], finding: OfCopies) -> Markup:
-    """The chart of a finding about copies; empty where neither disks nor ``events`` show it."""
-    if isinstance(finding, OfOffsets):
-        near = around(finding)
-        read = _read(events, finding, near) if isinstance(finding, DivergentRead) else {}
-        rows = {**read, **_on_disks(run, finding, "offset", near)}
-        return _drawn(rows, f"Records around offset {finding.offset} of {finding.key}", finding.offset)
-    rows = {**_told(events, finding), **_on_disks(run, finding, "record_key", [finding.record_key])}
-    return _drawn(rows, f"Records of key {finding.record_key} of {finding.key}", None)
+def needed_rows(key: object, view: CopiesView) -> Needed:
+    """Mark the records of its key, what was read around its offset, and who read to the end; disks tell the rest."""
+
+    def needed(rows: Columns, names: Names) -> Flags:
+        here = of_partition(rows, names, key)
+        ends: Flags = (rows["function"] == _DRAIN) & (rows["kind"] == Kind.LISTED)
+        reads: Flags = (rows["type"] == OK) & (rows["kind"] == Kind.READ)
+        if view.offset is not None:
+            # Without readers that are compared, disks tell all.
+            here &= bool(view.readers)
+            readers = np.isin(rows["process"], view.readers)
+            return here & (ends | (reads & readers & np.isin(rows["offset"], around(view.offset))))
+        sends = here & (rows["kind"] == Kind.SEND) & (rows["record_key"] == view.record_key)
+        offsets = rows["offset"][here & reads & np.isin(rows["value"], rows["value"][sends])]
+        marked: Flags = sends | (here & (ends | (reads & np.isin(rows["offset"], offsets))))
+        return marked
+
+    return needed
 
 
-def around(finding: OfOffsets) -> range:
+def copies_chart(key: object, view: CopiesView, material: Material) -> Markup:
+    """The chart of copies of the log partition ``key``; empty where neither disks nor events show it."""
+    run, events = material.run, material.events
+    if view.offset is not None:
+        near = around(view.offset)
+        rows = {**_read(events, key, view.readers, near), **_on_disks(run, key, "offset", near)}
+        return _drawn(rows, f"Records around offset {view.offset} of {key}", view.offset)
+    rows = {**_told(events, key, view.record_key), **_on_disks(run, key, "record_key", [view.record_key])}
+    return _drawn(rows, f"Records of key {view.record_key} of {key}", None)
+
+
+def around(offset: int) -> range:
     """The offsets that are drawn."""
-    return range(finding.offset - AROUND, finding.offset + AROUND + 1)
+    return range(offset - AROUND, offset + AROUND + 1)
 
 
-def _read(events: Iterable[Event], finding: DivergentRead, near: range) -> Rows:
+def _read(events: Iterable[Event], partition: object, readers: Sequence[int], near: range) -> Rows:
     """By final reader, in the order in which they came to the end: what it read at these offsets."""
-    key = str(finding.key)
-    polled: dict[int, dict[int, int]] = {process: {} for process in (*finding.readers, *finding.others)}
+    key = str(partition)
+    polled: dict[int, dict[int, int]] = {process: {} for process in readers}
     rows: dict[str, Sequence[_Copy]] = {}
     for event in events:
         if event.type is not EventType.OK or event.process not in polled:
@@ -100,7 +109,7 @@ def _reader(event: Event) -> str:
     return f"reader {event.process}{'' if event.node is None else f' ({node_name(event.node)} led)'}"
 
 
-def _on_disks(run: Path, finding: Finding, column: str, wanted: Iterable[int]) -> Rows:
+def _on_disks(run: Path, key: object, column: str, wanted: Iterable[int | None]) -> Rows:
     """By broker; a file that is not there, or cannot be read, says nothing."""
     try:
         replicas = read_replicas(run / REPLICAS_FILE)
@@ -109,26 +118,26 @@ def _on_disks(run: Path, finding: Finding, column: str, wanted: Iterable[int]) -
     if replicas is None:
         return {}
     ends, table = replicas
-    here = pc.equal(table["partition"].cast(pa.string()), pa.scalar(str(finding.key)))
+    here = pc.equal(table["partition"].cast(pa.string()), pa.scalar(str(key)))
     chosen = pc.is_in(table[column], value_set=pa.array(wanted, table.schema.field(column).type))
     records = pc.less_equal(table["part"], pa.scalar(int(TransactionPart.IN_TRANSACTION), pa.int8()))
     chosen_rows = table.filter(pc.and_(pc.and_(here, chosen), records))
     names = ("node", "offset", "value", "tombstone")
-    rows: dict[str, list[_Copy]] = {node_name(node): [] for node in sorted(ends.held.get(str(finding.key), []))}
+    rows: dict[str, list[_Copy]] = {node_name(node): [] for node in sorted(ends.held.get(str(key), []))}
     for node, offset, value, tombstone in zip(*(chosen_rows[name].to_pylist() for name in names), strict=True):
         rows.setdefault(node_name(node), []).append(_Copy(offset, value, tombstone > 0))
     return rows
 
 
-def _told(events: Iterable[Event], finding: OfKeys) -> Rows:
+def _told(events: Iterable[Event], partition: object, record_key: int | None) -> Rows:
     """By who was told of the key: producers, then final readers in the order in which they came to the end."""
-    key, tombstones = str(finding.key), dict[int, bool]()
+    key, tombstones = str(partition), dict[int, bool]()
     acknowledged: list[_Copy] = []
     polled: dict[int, dict[int, int]] = {}
     rows: dict[str, Sequence[_Copy]] = {"acknowledged": acknowledged}
     for event in events:
         for send in event.micro:
-            if isinstance(send, Send) and send.partition == key and send.record_key == finding.record_key:
+            if isinstance(send, Send) and send.partition == key and send.record_key == record_key:
                 tombstones[send.value] = send.tombstone
                 if event.type is EventType.OK and send.offset is not None:
                     acknowledged.append(_Copy(send.offset, send.value, send.tombstone))
@@ -191,3 +200,6 @@ def _mark(copy: _Copy, name: str, x_px: float, y_px: float, colour: str) -> Mark
         shape = f"M{point(x_px - 5, y_px - 5)}h10v10h-10z"
         return element("path", words, d=shape, fill="none", stroke=colour, stroke_width=2.5)
     return element("circle", words, cx=x_px, cy=y_px, r=5, fill=colour)
+
+
+RENDERER: Final = Renderer(KEY, needed_rows, copies_chart)

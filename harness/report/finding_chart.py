@@ -1,24 +1,26 @@
-"""The chart of a finding that a write's own chart does not show: of groups, of transactions, of copies that differ."""
+"""The chart of a finding that a write's own chart does not show: one renderer for each kind of view."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from checkers import Finding
+from checkers import CommitsView, CopiesView, Finding, TransactionsView
 from harness.records.files import HISTORY
-from harness.report.copies_chart import KEY as KEY_OF_COPIES
-from harness.report.copies_chart import OfCopies, copies_chart
-from harness.report.group_chart import KEY as KEY_OF_GROUPS
-from harness.report.group_chart import OfGroups, group_chart
-from harness.report.needed_rows import needed_of
-from harness.report.transaction_chart import KEY as KEY_OF_TRANSACTIONS
-from harness.report.transaction_chart import OfTransactions, transaction_chart
+from harness.report import copies_chart, group_chart, transaction_chart
+from harness.report.renderer import Material, Renderer
 from nemesis.receipts import Receipt
 from workloads.history import read_events
+
+#: By kind of view; a write's own life is drawn with its account.
+RENDERERS: Final[Mapping[type, Renderer]] = {
+    CommitsView: group_chart.RENDERER,
+    TransactionsView: transaction_chart.RENDERER,
+    CopiesView: copies_chart.RENDERER,
+}
 
 
 class FindingChart(NamedTuple):
@@ -34,11 +36,9 @@ def finding_chart(run: Path, finding: Finding, receipts: Sequence[Receipt]) -> F
     Raises:
         HistoryError: the history cannot be read.
     """
-    if not isinstance(finding, OfGroups | OfTransactions | OfCopies):
+    view = finding.view()
+    renderer = RENDERERS.get(type(view))
+    if renderer is None:
         return FindingChart()
-    events = read_events(run / HISTORY, needed_of(finding))
-    if isinstance(finding, OfGroups):
-        return FindingChart(group_chart(events, finding, receipts), KEY_OF_GROUPS)
-    if isinstance(finding, OfTransactions):
-        return FindingChart(transaction_chart(events, finding, receipts), KEY_OF_TRANSACTIONS)
-    return FindingChart(copies_chart(run, events, finding), KEY_OF_COPIES)
+    events = read_events(run / HISTORY, renderer.needed(finding.key, view))
+    return FindingChart(renderer.draw(finding.key, view, Material(run, events, receipts)), renderer.words)

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
+from checkers import write_name
 from harness.observations import HighWatermarkMoved, Truncated, of_kind
 from harness.report.leadership import comparable_epoch, isr_reports
-from harness.report.names import fault_name, moment, replica_set, write_name
+from harness.report.names import fault_name, moment, replica_set
 from harness.report.svg import (
     PALETTE,
     Linear,

@@ -8,27 +8,9 @@ from typing import Final
 from nemesis import cluster
 from nemesis.cluster import CLIENTS, CONTROLLER
 from nemesis.receipts import Receipt
-from workloads import ProducerEpoch
-from workloads.values import split
 
 #: All links of a cluster of three brokers, its controller and the clients.
 LINKS_MAX: Final = 10
-
-
-def write_name(value: int) -> str:
-    """A written value by who wrote it and its number among that process's writes."""
-    process, sequence = split(value)
-    return f"write {sequence} of process {process}"
-
-
-def held_record(value: int) -> str:
-    """A record as a broker's disk holds it: one that is not sound has a number below 0."""
-    return write_name(value) if value >= 0 else "a record that is not sound"
-
-
-def producer_name(producer: ProducerEpoch) -> str:
-    """A producer as replicas.parquet and logs of brokers name it."""
-    return f"id {producer.producer_id}, epoch {producer.producer_epoch}"
 
 
 def moment(time_us: int) -> str:

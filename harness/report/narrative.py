@@ -1,7 +1,7 @@
 """The account of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
 
 A write that is lost, that is in the log more than once, or that was overtaken; of any other finding, what is known
-of its first write. What the finding itself says: :mod:`harness.report.finding_words`.
+of its first write. What the finding itself says: its ``words()``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from checkers import Duplicate, Finding, LostWrite, counted
+from checkers import Duplicate, Finding, LostWrite, counted, write_name
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import AcknowledgedWrite
-from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
+from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set
 from harness.report.timeline import LOSSES, Timeline, lacks
 from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt

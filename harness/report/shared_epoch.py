@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from checkers import EventPlace, Finding, TornTransaction, TransactionRead, decoded
+from checkers import EventPlace, Finding, TornTransaction, TransactionRead, decoded, producer_name
 from harness.records.files import HISTORY
-from harness.report.names import producer_name
 from workloads import EventType, Function, ProducerEpoch, TransactionEnd
 from workloads.history import FUNCTION_CODE, INVOKE, Columns, Flags, Names, Needed, read_events
 

@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Outcome, ReplicaOutOfSync
-from harness.compiled import form_of_modules
 from harness.errors import HarnessError
 from harness.machine.forked import forked_pool
 from harness.machine.spread import Workers, spread
@@ -52,24 +51,20 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class HuntedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a hunt, what it found, nothing mostly, and the seconds of one core that it took.
-
-    ``modules`` is the form of those that took them (:func:`harness.compiled.form_of_modules`).
-    """
+    """One run of a hunt, what it found, nothing mostly, and the seconds of one core that it took."""
 
     number: int
     portfolio: str
     spec: RunSpec
     alarms: tuple[Alarm, ...]
     seconds: float
-    modules: str = "source"
 
 
 class HuntResult(msgspec.Struct, kw_only=True):
     """The end of a hunt. ``alarming`` is the first run with an alarm that its control does not have, if there is one.
 
     ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
-    of one core with modules of the form ``modules``. ``spurious`` are runs whose control has an alarm too: findings
+    of one core. ``spurious`` are runs whose control has an alarm too: findings
     about the core as it is. ``stopped`` says why the harness could not go on, "" where it could.
     """
 
@@ -77,7 +72,6 @@ class HuntResult(msgspec.Struct, kw_only=True):
     seed: int
     schedules: int
     seconds: float
-    modules: str = "source"
     alarming: HuntedRun | None = msgspec.field(name="found")
     spurious: tuple[HuntedRun, ...] = ()
     stopped: str = ""
@@ -104,7 +98,6 @@ def hunt(
         for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
             result.schedules += 1
             result.seconds += run.seconds
-            result.modules = run.modules
             if run.alarms:
                 if not changed or not alarms_of(without(run.spec, changed)):
                     result.alarming = run
@@ -203,7 +196,6 @@ def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequenc
         spec=spec,
         alarms=alarms,
         seconds=time.process_time() - began,
-        modules=form_of_modules(),
     )
 
 

@@ -1,7 +1,7 @@
 """A scenario: a few faults that overlap, drawn for one purpose. Families of them, and the scene that they are drawn in.
 
-Numbers like S01 name the scenarios with a known outcome per setting (docs/kafka-stories.md lists them). The times of a
-scenario come from the settings under test, because "longer than the session" is what matters, not seconds.
+Numbers like S01 name the scenarios with a known outcome per setting, which docs/guides/kafka-stories.md lists. The
+times of a scenario come from the settings under test, because "longer than the session" is what matters, not seconds.
 """
 
 from __future__ import annotations

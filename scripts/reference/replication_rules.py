@@ -50,7 +50,7 @@ replicas only as the last known leader. Under rules 27 and 28 `high-watermark-is
 """
 PLANTED: Final = """
 `planted.bug` puts one rule in a wrong form, to find out whether the checkers notice. It is `none` by default, and no
-world of Apache Kafka takes another value. [Hunts](../hunt.md) say what finds each of them.
+world of Apache Kafka takes another value. [Hunts](../guides/hunt.md) say what finds each of them.
 """
 TESTS: Final = "tests/harness/reference/core"
 

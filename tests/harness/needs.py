@@ -5,13 +5,6 @@ import shutil
 
 import pytest
 
-from harness.reference.core import replica
-
-#: For tests that put something else in the place of a part of the core, or change a constant of it.
-needs_interpreted = pytest.mark.skipif(
-    not str(replica.__file__).endswith(".py"), reason="compiled code does not see what replaces a part of it"
-)
-
 
 def missing_for_root(*tools: str) -> str:
     """The reason why what needs root and these commands cannot be tested here; empty where it can."""

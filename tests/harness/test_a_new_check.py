@@ -26,9 +26,12 @@ Findings: key, value, offset. O(n).
 from __future__ import annotations
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.view import CopiesView
 from checkers.columns.log import Log
+from checkers.words import written
 
 
 class SeventhRead(Finding, kw_only=True):
@@ -36,6 +39,14 @@ class SeventhRead(Finding, kw_only=True):
 
     value: int
     offset: int
+
+    @override
+    def words(self) -> str:
+        return f"{written(self.value).capitalize()} was read at offset {self.offset}, which is unlucky."
+
+    @override
+    def view(self) -> CopiesView:
+        return CopiesView(offset=self.offset)
 
 
 def find(log: Log) -> Found:
@@ -51,7 +62,15 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=rows)
 
 
-ANOMALY = Anomaly.documented("seventh-read", __doc__, SeventhRead, find, about=About.READERS)
+ANOMALY = Anomaly.documented(
+    "seventh-read",
+    __doc__,
+    SeventhRead,
+    find,
+    about=About.READERS,
+    title="Somebody read offset 7",
+    rule="Offset 7 is not for reading.",
+)
 '''
 MEASURE: Final = '''
 """Rows that readers had."""
@@ -114,14 +133,24 @@ Path("p.toml").write_text(
 )
 code = exit_code_of(["campaign", "p.toml", "--out", "out", "--seed", "1"])
 (verdict,) = [line for line in map(json.loads, Path("out/verdicts.jsonl").read_text().splitlines()) if "counts" in line]
+junit = Path("out/junit.xml").read_text()
 schema = schema_text("verdicts.v1.schema.json").decode()
 print(json.dumps({
     "exit code": code,
     "found": verdict["counts"]["seventh-read"],
     "rows are counted": verdict["rows_read"]["rows"] > 0,
-    "page": "seventh-read" in Path("out/report.html").read_text(),
+    "page": [
+        words in Path("out/report.html").read_text()
+        for words in (
+            "seventh-read",
+            "Somebody read offset 7",
+            "Offset 7 is not for reading.",
+            "was read at offset 7, which is unlucky",
+            "Records around offset 7 of",
+        )
+    ],
     "matrix": "seventh-read" in Path("out/matrix.md").read_text(),
-    "junit": "seventh-read" in Path("out/junit.xml").read_text(),
+    "junit": ["seventh-read" in junit, "was read at offset 7, which is unlucky" in junit],
     "schema": ["SeventhRead" in schema, "RowsRead" in schema],
     "reference": ["seventh-read" in anomalies(), "`halves`" in plan_keys()],
 }))
@@ -152,9 +181,9 @@ def test_a_workload_an_anomaly_and_a_measure_are_known_everywhere(tmp_path: Path
         "exit code": 1,
         "found": 1,
         "rows are counted": True,
-        "page": True,
+        "page": [True] * 5,
         "matrix": True,
-        "junit": True,
+        "junit": [True, True],
         "schema": [True, True],
         "reference": [True, True],
     }

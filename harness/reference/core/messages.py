@@ -52,10 +52,7 @@ class Deletion(NamedTuple):
 
 
 def content_of_record(key: bytes, payload: bytes, *, tombstone: bool) -> Any:
-    """A record as its batch holds it: a pair, or a :class:`Deletion`.
-
-    It is made in this module, which is not compiled: mypyc takes both for a pair, and forgets the class.
-    """
+    """A record as its batch holds it: a pair, or a :class:`Deletion`."""
     return Deletion(key, payload) if tombstone else (key, payload)
 
 

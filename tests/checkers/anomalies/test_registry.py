@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 import checkers
+from bench.plants import PLANTS
 from checkers.anomalies import ANOMALIES, Allowed, Anomaly
 from checkers.cycles import search
 from checkers.local import check_one
 from checkers.verdicts.promises import promise
-from harness.bench.plants import PLANTS
 from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, COMPARED_APART
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events

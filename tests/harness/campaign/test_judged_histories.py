@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bench.simulated import measure_simulated
 from checkers import (
     CheckError,
     Exercise,
@@ -26,7 +27,6 @@ from checkers import (
 )
 from checkers.measures.recovery import Recovery
 from checkers.measures.writes_met import FaultExercise
-from harness.bench.simulated import measure_simulated
 from harness.campaign import judged_histories
 from harness.campaign.judged_histories import (
     JudgedHistory,

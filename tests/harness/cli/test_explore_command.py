@@ -62,9 +62,6 @@ def test_a_search_in_which_nothing_was_acknowledged_proves_nothing(capsys: pytes
         (["calm-1", "--constant", "crashes"], "--constant crashes: write NAME=VALUE"),
         (["calm-1", "--set", "missed.epoch=never"], "missed.epoch"),
         (["calm-1", "--bug", "no-such-bug"], "planted.bug"),
-        (["calm-1", "--tla", "missed.txt"], "--tla missed.txt: a module's file has its name"),
-        (["group", "--tla", "missed.tla"], "no model of transactions or groups is published"),
-        (["calm-1", "--tla", "no/such/missed.tla"], "the directory no/such does not exist"),
         (["calm-1", "--story", "no/such/story.toml"], "the directory no/such does not exist"),
     ],
 )

@@ -92,17 +92,6 @@ def test_an_attribute_that_its_class_does_not_declare_is_an_error() -> None:
         tree_of(node)
 
 
-class Compiled(Gained):
-    """A class as mypyc leaves it, or one that inherits from such a class."""
-
-    __mypyc_attrs__ = ("added", "hidden")
-
-
-def test_an_attribute_that_a_compiled_class_does_not_declare_is_an_error() -> None:
-    with pytest.raises(UnknownFieldError, match=r"Compiled has fields that it does not declare: \[.hidden.\]"):
-        tree_of(Compiled())
-
-
 def test_a_class_that_shows_no_fields_is_an_error() -> None:
     with pytest.raises(UnknownFieldError, match="shows no fields"):
         tree_of(object())

@@ -1,6 +1,6 @@
 """The published table of scopes (results/reference/explore/scopes.jsonl) is of the scopes and the core of now.
 
-`python -m tests.harness.explore.test_published_scopes` writes it into docs/explore.md, and that of scopes with a
+`python -m tests.harness.explore.test_published_scopes` writes it into docs/guides/explore.md, and that of scopes with a
 coordinator into the page beside the file.
 """
 
@@ -17,11 +17,11 @@ from harness.explore import Limits, Scope, exhaust, known_scopes, scope_named
 from workloads import PlantedBug
 
 ROOT: Final = Path(__file__).parents[3]
-PAGE: Final = ROOT / "docs" / "explore.md"
-BUGS: Final = ROOT / "results/reference/explore/README.md"
-#: The table of results on a page.
+PAGE: Final = ROOT / "results/reference/explore/README.md"
+GUIDE: Final = ROOT / "docs/guides/explore.md"
+#: A table of results on the page.
 TABLE: Final = re.compile(r"(?<=\n\n)\| scope \| what happens \|.*?\n\n", re.DOTALL)
-#: The columns of the page, and of the one beside the file.
+#: The columns of the tables.
 FEW: Final = ("scope", "what happens", "states", "seconds", "outcome")
 ALL: Final = ("scope", "what happens", "states", "transitions", "depth", "seconds", "outcome")
 
@@ -95,27 +95,26 @@ def test_the_smallest_published_scope_of_each_kind_has_as_many_states_now(search
 @pytest.mark.parametrize(("name", "column"), [("tla-1", 1), ("tla-2", 2), ("tla-3", 3)])
 def test_the_largest_scopes_begin_as_was_published(name: str, column: int) -> None:
     """Their searches take up to hours. Of twelve planted bugs that were tried seven change these first counts."""
-    row = re.search(r"^\| 4 \|(.*)\|$", BUGS.read_text(encoding="utf-8"), re.MULTILINE)
+    row = re.search(r"^\| 4 \|(.*)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert row is not None
     states = int(row[1].split("|")[column - 1].replace(",", ""))
     result = exhaust(scope_named(name), limits=Limits(states=states), workers=1)
     assert (result.states, result.depth) == (states, 4)
 
 
-def tables(searches: list[Search]) -> dict[Path, str]:
-    """The table of each page."""
+def tables(searches: list[Search]) -> list[str]:
+    """The tables of the page: of replication, and of scopes with a coordinator."""
     replicated = [search for search in searches if isinstance(search.scope, Scope)]
     others = [search for search in searches if not isinstance(search.scope, Scope)]
-    return {PAGE: table(replicated, FEW), BUGS: table(others, ALL)}
+    return [table(replicated, FEW), table(others, ALL)]
 
 
-def test_the_tables_of_the_pages_are_those_of_the_published_searches(searches: list[Search]) -> None:
-    for page, text in tables(searches).items():
-        assert TABLE.findall(page.read_text(encoding="utf-8")) == [text]
+def test_the_tables_of_the_page_are_those_of_the_published_searches(searches: list[Search]) -> None:
+    assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == tables(searches)
 
 
-def test_the_page_explains_every_constant() -> None:
-    page = PAGE.read_text(encoding="utf-8").partition("## Scopes")[2].partition("## Results")[0]
+def test_the_guide_explains_every_constant() -> None:
+    page = GUIDE.read_text(encoding="utf-8").partition("## Scopes")[2].partition("## In reports")[0]
     constants = {name for scope in known_scopes().values() for name in msgspec.to_builtins(scope.constants)}
     assert [name for name in sorted(constants) if f"`{name}`" not in page] == []
 
@@ -128,10 +127,10 @@ def test_a_search_without_a_line_is_named(searches: list[Search]) -> None:
 
 
 def test_for_every_planted_bug_it_is_written_what_a_search_sees() -> None:
-    section = BUGS.read_text(encoding="utf-8").partition("## Planted bugs")[2]
+    section = PAGE.read_text(encoding="utf-8").partition("## Planted bugs")[2]
     assert [bug for bug in get_args(PlantedBug) if bug != "none" and not re.search(rf"\b{bug}\b", section)] == []
 
 
 if __name__ == "__main__":
-    for path, new in tables(published()).items():
-        path.write_text(TABLE.sub(new, path.read_text(encoding="utf-8")), encoding="utf-8")
+    replacing = iter(tables(published()))
+    PAGE.write_text(TABLE.sub(lambda _: next(replacing), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

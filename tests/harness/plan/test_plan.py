@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.bench.simulated import STANDARD_SCHEDULE
+from bench.simulated import STANDARD_SCHEDULE
 from harness.choices import Choices
 from harness.cli.terminal import assigned
 from harness.errors import PlanError

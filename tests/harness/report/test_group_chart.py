@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from checkers import EventPlace, OlderOffset
-from harness.report.group_chart import COMMITS_MAX, group_chart
+from checkers import EventPlace
+from checkers.anomalies.group_went_back import OlderOffset
+from harness.report.group_chart import COMMITS_MAX, commits_chart
+from harness.report.renderer import Material
 from tests.nemesis.receipt_factory import a_receipt
 from workloads import Event, EventType, Function, GroupMember, Reached
 
@@ -41,7 +44,11 @@ def test_the_last_commits_of_the_group_are_drawn_up_to_the_contradiction() -> No
     finding = OlderOffset(
         key=KEY, group=GROUP, offset=EARLIER, committed=LAST, op=EventPlace(2 * ODD), commit=EventPlace(2 * LAST)
     )
-    drawn = group_chart(events(), finding, [a_receipt(begun_us=20 * SECOND_US, ended_us=30 * SECOND_US)])
+    drawn = commits_chart(
+        finding.key,
+        finding.view(),
+        Material(Path(), events(), [a_receipt(begun_us=20 * SECOND_US, ended_us=30 * SECOND_US)]),
+    )
     dots = re.findall(r'fill="(\S+)"><title>commit of offset (\d+) by member (\d)', drawn)
     assert [int(offset) for _, offset, _ in dots] == list(range(LAST - COMMITS_MAX + 1, LAST + 1))
     assert len({(colour, member) for colour, _, member in dots}) == 2

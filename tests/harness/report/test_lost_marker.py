@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import REPLICAS_FILE, EventPlace, HangingTransaction, TornTransaction, TransactionRead, Verdict
+from checkers import REPLICAS_FILE, EventPlace, TornTransaction, TransactionRead, Verdict
+from checkers.anomalies.transactions import HangingTransaction
 from checkers.columns.replica_file import REPLICAS_META, REPLICAS_SCHEMA, Ends, TransactionPart
 from harness.records.files import HISTORY
 from harness.report.accounts import narration_of

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import DivergentReplicas, DivergentState, DivergentTables
+from checkers.anomalies.divergent_replicas import DivergentReplicas
+from checkers.anomalies.divergent_state import DivergentState
+from checkers.anomalies.divergent_tables import DivergentTables
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
 from harness.report.client_side import AcknowledgedWrite
-from harness.report.finding_words import in_words
 from harness.report.narrative import narrate, remains
 from harness.report.timeline import Timeline
 from nemesis.cluster import CLIENTS
@@ -139,14 +140,14 @@ def test_nothing_is_said_of_copies_where_nobody_looked() -> None:
 
 def test_a_lost_write_that_readers_of_the_other_level_see_is_told_with_them() -> None:
     lost = a_finding("lost-write", key="t-0", value=join(0, 3), **{"other-read": {"op_pos": 9, "index": 9}})
-    assert in_words(lost) == (
+    assert lost.words() == (
         "Readers of the other isolation level read write 3 of process 0 (operation 9 of the history)."
     )
-    assert in_words(a_finding("lost-write", key="t-0", value=join(0, 3))) == ""
+    assert a_finding("lost-write", key="t-0", value=join(0, 3)).words() == ""
 
 
 def test_replicas_that_differ_are_told_record_by_record() -> None:
-    sentence = in_words(DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}))
+    sentence = DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}).words()
     assert sentence.startswith(
         "At offset 5 of t-0, when the run had ended, broker 0 holds a record that is not sound, broker 1 holds write 3"
     )
@@ -154,13 +155,13 @@ def test_replicas_that_differ_are_told_record_by_record() -> None:
 
 def test_a_record_under_two_leader_epochs_is_told_with_them() -> None:
     replicas = dict.fromkeys((0, 1), join(0, 3))
-    sentence = in_words(DivergentReplicas(key="t-0", offset=5, replicas=replicas, epochs={0: 2, 1: 3}))
+    sentence = DivergentReplicas(key="t-0", offset=5, replicas=replicas, epochs={0: 2, 1: 3}).words()
     assert "broker 0 holds write 3 of process 0 under leader epoch 2, broker 1 holds" in sentence
 
 
 def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
     back = {"record-key": 7, "value": 1, "offset": 3, "tombstone": 2, "tombstone-offset": 8}
-    sentence = in_words(a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}))
+    sentence = a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}).words()
     assert "Key 7 of t-0 was deleted by the tombstone at offset 8" in sentence
     assert "its older record at offset 3 as the last one" in sentence
 
@@ -168,22 +169,22 @@ def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
 def test_a_generation_that_went_back_is_told_with_the_one_that_it_follows() -> None:
     places: dict[str, Any] = {"op": {"op_pos": 9, "index": 9}, "earlier": {"op_pos": 5, "index": 5}}
     back = a_finding("stale-generation", key="t-0", group="g", generation=5, **{"earlier-generation": 7}, **places)
-    assert in_words(back) == (
+    assert back.words() == (
         "A member of group g was assigned t-0 in generation 7 (operation 5 of the history). "
         "After that it was assigned in generation 5 (operation 9)."
     )
 
 
 def test_tables_that_differ_are_told_by_broker() -> None:
-    sentence = in_words(DivergentTables(key="t-0", record_key=7, replicas={2: join(0, 3), 1: None}))
+    sentence = DivergentTables(key="t-0", record_key=7, replicas={2: join(0, 3), 1: None}).words()
     assert "the last record of key 7 was not the same in the logs of t-0" in sentence
     assert "on broker 1 it is deleted, on broker 2 it is write 3 of process 0" in sentence
 
 
 def test_states_of_a_key_that_differ_are_told_by_reader() -> None:
-    sentence = in_words(DivergentState(key="t-0", record_key=7, states={9: None, 10: join(0, 3)}))
+    sentence = DivergentState(key="t-0", record_key=7, states={9: None, 10: join(0, 3)}).words()
     assert "process 9 no record, process 10 write 3 of process 0" in sentence
-    assert in_words(a_finding("lost-write", key="t-0", value=7)) == ""
+    assert a_finding("lost-write", key="t-0", value=7).words() == ""
 
 
 def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:

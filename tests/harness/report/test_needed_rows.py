@@ -10,31 +10,20 @@ import msgspec
 import pytest
 from markupsafe import Markup
 
-from checkers import (
-    DivergentState,
-    EventPlace,
-    Finding,
-    HangingTransaction,
-    SkippedRecord,
-    StaleCommit,
-    TransactionRead,
-    ZombieWrite,
-    check_one,
-)
-from harness.bench import synthetic
-from harness.bench.committed_transactions import CommittedBlock
-from harness.bench.group_work import GroupBlock
-from harness.bench.pipeline_work import PipelineBlock
-from harness.bench.synthetic import BlockBuilder, write_synthetic
+from bench import synthetic
+from bench.committed_transactions import CommittedBlock
+from bench.group_work import GroupBlock
+from bench.pipeline_work import PipelineBlock
+from bench.synthetic import BlockBuilder, write_synthetic
+from checkers import CommitsView, EventPlace, Finding, SkippedRecord, TransactionRead, TransactionsView, check_one
+from checkers.anomalies.divergent_state import DivergentState
+from checkers.anomalies.transactions import HangingTransaction, ZombieWrite
+from checkers.anomalies.two_owners import StaleCommit
 from harness.records.files import HISTORY
 from harness.report import group_chart as group_charts
-from harness.report import needed_rows
 from harness.report import transaction_chart as transaction_charts
-from harness.report.copies_chart import OfCopies, copies_chart
-from harness.report.finding_chart import finding_chart
-from harness.report.group_chart import OfGroups, group_chart
-from harness.report.needed_rows import needed_of
-from harness.report.transaction_chart import OfTransactions, transaction_chart
+from harness.report.finding_chart import RENDERERS, finding_chart
+from harness.report.renderer import Material
 from tests.harness.report.test_planted_findings import MARKS
 from workloads import Event, EventType, Function, GroupMember, Poll, Reached, Record, Send, TransactionEnd
 from workloads.history import HistoryWriter, read_events
@@ -47,16 +36,11 @@ LAST = 6
 def few_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((group_charts, "COMMITS_MAX"), (transaction_charts, "TRANSACTIONS_MAX")):
         monkeypatch.setattr(module, name, LAST)
-        monkeypatch.setattr(needed_rows, name, LAST)
 
 
 def drawn(run: Path, events: Iterable[Event], finding: Finding) -> Markup:
-    if isinstance(finding, OfGroups):
-        return group_chart(events, finding, [])
-    if isinstance(finding, OfTransactions):
-        return transaction_chart(events, finding, [])
-    assert isinstance(finding, OfCopies)
-    return copies_chart(run, events, finding)
+    view = finding.view()
+    return RENDERERS[type(view)].draw(finding.key, view, Material(run, events))
 
 
 def findings_in(run: Path) -> list[Finding]:
@@ -88,8 +72,9 @@ def test_few_events_of_a_history_are_needed_however_many_it_has(
     write_synthetic(tmp_path / HISTORY, 1_000, planted=1, builder=builder)
     events = list(read_events(tmp_path / HISTORY))
     (finding,) = findings_in(tmp_path)
-    assert isinstance(finding, OfGroups | OfTransactions)
-    needed = list(read_events(tmp_path / HISTORY, needed_of(finding)))
+    view = finding.view()
+    assert isinstance(view, CommitsView | TransactionsView)
+    needed = list(read_events(tmp_path / HISTORY, RENDERERS[type(view)].needed(finding.key, view)))
     # Of each transaction its begin, its end, and polls that tell where its records are.
     assert 0 < len(needed) <= 2 * LAST * 4 < len(events) / 10
     assert drawn(tmp_path, needed, finding) == drawn(tmp_path, events, finding) != ""

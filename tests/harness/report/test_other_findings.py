@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends
+from checkers import ANOMALIES, OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends
 from harness.campaign.witnesses import choose_witnesses
 from harness.records.verdict_lines import write_matrix
 from harness.report import accounts, write
@@ -136,8 +136,8 @@ def test_a_finding_about_a_pipeline_says_what_group_and_transactions_disagree_ab
     story, page, _ = story_of(campaign, anomaly, {"key": PARTITION, **finding})
     assert words in " ".join(story.sentences)
     assert story.title in page
-    assert story.title == accounts.TITLES[anomaly]
-    assert story.why == accounts.WHY[anomaly]
+    assert story.title == ANOMALIES[anomaly].title
+    assert story.why == ANOMALIES[anomaly].rule
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_copies_that_differ_are_told_and_drawn_with_what_each_disk_holds(
     disks = {0: [(44, 3, TWICE), (45, 4, TWICE)], 1: [(44, 3, TWICE), (45, 4, OTHER)], 2: []}
     story, page, run = story_of(campaign, anomaly, {"key": PARTITION, **finding}, disks)
     assert words in " ".join(story.sentences)
-    assert (story.title, story.why) == (accounts.TITLES[anomaly], accounts.WHY[anomaly])
+    assert (story.title, story.why) == (ANOMALIES[anomaly].title, ANOMALIES[anomaly].rule)
     held = re.findall(r'fill="(\S+)"><title>(broker \d, offset \d+: [^<]*)<', story.chart)
     colours = {words: colour for colour, words in held}
     same, odd = "write 10 of process 2", "write 45 of process 2"

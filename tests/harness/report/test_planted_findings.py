@@ -6,26 +6,24 @@ import shutil
 from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
+from typing import get_type_hints
 from xml.etree import ElementTree as Xml
 
 import pytest
 
-from checkers import ANOMALIES, check_one
+from bench import synthetic
+from bench.synthetic import write_synthetic
+from checkers import ANOMALIES, Finding, check_one
 from checkers.anomalies.cycles import CYCLES
 from checkers.anomalies.order import ORDER
-from harness.bench import synthetic
-from harness.bench.synthetic import write_synthetic
 from harness.campaign.witnesses import choose_witnesses
 from harness.comparison import FindingStatus, compare_results, finding_sentences, read_results
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import write_matrix
 from harness.report import write
-from harness.report.accounts import TITLES, WHY, Account, accounts_of
-from harness.report.copies_chart import OfCopies
-from harness.report.finding_words import in_words
-from harness.report.group_chart import OfGroups
+from harness.report.accounts import Account, accounts_of
+from harness.report.finding_chart import RENDERERS
 from harness.report.loading import read_campaign
-from harness.report.transaction_chart import OfTransactions
 from tests.harness.report.conftest import empty_campaign
 from workloads.settings import Settings
 
@@ -128,7 +126,7 @@ def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(pla
     assert set(told) == set(WORDS)
     for name, words in WORDS.items():
         assert words in " ".join(told[name].sentences), name
-        assert (told[name].title, told[name].why) == (TITLES[name], WHY[name])
+        assert (told[name].title, told[name].why) == (ANOMALIES[name].title, ANOMALIES[name].rule)
         assert told[name].command.endswith("--family kill --world kafka --seed 7")
         assert "lost" not in " ".join(told[name].sentences)
         assert "acks=0" not in " ".join(told[name].sentences), "a transaction's write without an offset has failed"
@@ -137,13 +135,13 @@ def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(pla
 def test_no_anomaly_of_transactions_groups_and_keys_lacks_its_account_or_its_chart() -> None:
     told = set(ANOMALIES) - OF_WRITES - WARNINGS
     assert told == set(WORDS) | OF_REPLICAS | OF_A_LOSS
-    drawn = OfGroups | OfTransactions | OfCopies
     for name in told:
-        finding = ANOMALIES[name].finding
-        assert name in TITLES, name
-        assert name in WHY, name
-        assert in_words.dispatch(finding) is not in_words.dispatch(object), name
-        assert issubclass(finding, drawn) == (name not in WITHOUT_CHART | OF_A_LOSS), name
+        anomaly = ANOMALIES[name]
+        assert anomaly.title, name
+        assert anomaly.rule, name
+        assert anomaly.finding.words is not Finding.words, name
+        drawn = get_type_hints(anomaly.finding.view)["return"] in RENDERERS
+        assert drawn == (name not in WITHOUT_CHART | OF_A_LOSS), name
     assert set(WORDS) == set(MARKS) | WITHOUT_CHART
 
 

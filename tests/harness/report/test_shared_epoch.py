@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import EventPlace, HangingTransaction, TornTransaction, TransactionRead, Verdict
+from checkers import EventPlace, TornTransaction, TransactionRead, Verdict
+from checkers.anomalies.transactions import HangingTransaction
 from harness.records.files import HISTORY
 from harness.report.accounts import narration_of
 from harness.report.shared_epoch import shared_epoch

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
+from markupsafe import Markup
 
-from checkers import EventPlace, HangingTransaction, TransactionRead, ZombieWrite
-from harness.report.transaction_chart import TRANSACTIONS_MAX, OfTransactions, transaction_chart
+from checkers import EventPlace, Finding, TransactionRead
+from checkers.anomalies.transactions import HangingTransaction, ZombieWrite
+from harness.report.renderer import Material
+from harness.report.transaction_chart import TRANSACTIONS_MAX, transaction_chart
 from workloads import Event, EventType, Function, Poll, ProducerEpoch, Reached, Record, Send, TransactionEnd
 
 KEY = "t-0"
@@ -47,6 +51,10 @@ def events() -> Iterator[Event]:
     yield Event(index=READ + 1, time_us=last_us, process=9, type=EventType.OK, function=Function.STABLE, micro=reached)
 
 
+def drawn_of(finding: Finding) -> Markup:
+    return transaction_chart(KEY, finding.view(), Material(Path(), list(events())))
+
+
 @pytest.mark.parametrize(
     "finding",
     [
@@ -55,8 +63,8 @@ def events() -> Iterator[Event]:
     ],
     ids=lambda finding: type(finding).__name__,
 )
-def test_the_transaction_of_the_account_is_drawn_beside_the_last_ones(finding: OfTransactions) -> None:
-    drawn = transaction_chart(list(events()), finding, [])
+def test_the_transaction_of_the_account_is_drawn_beside_the_last_ones(finding: Finding) -> None:
+    drawn = drawn_of(finding)
     spans = re.findall(r"<title>(committed|aborted), p, producer 0(.*?): 1 record, (\d+)\.000 s to", drawn)
     later = [("committed", "", str(number)) for number in range(1, LATER + 1)]
     assert spans == [("aborted", " (id 4000, epoch 3)", "0"), *later]
@@ -65,14 +73,14 @@ def test_the_transaction_of_the_account_is_drawn_beside_the_last_ones(finding: O
 def test_a_successor_that_was_in_charge_before_all_that_is_drawn_is_on_the_chart() -> None:
     late_us = LATER * SECOND_US - 100_000
     last = EventPlace(2 * LATER + 1)
-    drawn = transaction_chart(list(events()), ZombieWrite(key=KEY, value=LATER, late_us=late_us, writer=last), [])
+    drawn = drawn_of(ZombieWrite(key=KEY, value=LATER, late_us=late_us, writer=last))
     assert ">a successor, 0.500 s<" in drawn
     columns_px = [float(column) for column in re.findall(r' d="M(-?[\d.]+) ', drawn)]
     assert min(columns_px) >= 0
 
 
 def test_the_high_watermark_is_at_its_offset_above_the_last_stable_one_at_one_moment() -> None:
-    drawn = transaction_chart(list(events()), HANGING, [])
+    drawn = drawn_of(HANGING)
     (stable,) = re.findall(r"<title>last stable offset 0, .*?</title><path d=\"M([\d.]+) ([\d.]+)m", drawn)
     (end,) = re.findall(rf"<title>high watermark {LATER + 2}, .*?</title><path d=\"M([\d.]+) ([\d.]+)m", drawn)
     assert stable[0] == end[0]

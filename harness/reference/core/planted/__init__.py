@@ -6,7 +6,7 @@ So the rules themselves know nothing of it, and nothing is asked on their way. T
 of the reference broker; Apache Kafka's worlds refuse it like every rule that their release does not have.
 
 A new one is a class in a module of this package, a line in ``WRONG`` and a word in
-:data:`workloads.planted_bugs.PlantedBug`; docs/hunt.md says what finds it.
+:data:`workloads.planted_bugs.PlantedBug`; docs/guides/hunt.md says what finds it.
 """
 
 from __future__ import annotations

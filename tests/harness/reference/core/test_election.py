@@ -12,7 +12,6 @@ from harness.reference.core.commit_rule import Quorum
 from harness.reference.core.messages import FetchResponse, LogEnd, LogEndResponse, MetadataUpdate, MoveLeader
 from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
 from nemesis.cluster import Link
-from tests.harness.needs import needs_interpreted
 
 ISR = BrokerConfig(quorum_required_acks=2)
 AS_WRITTEN = BrokerConfig(quorum_required_acks=2, leader_election="largest-log-end")
@@ -119,7 +118,6 @@ def test_a_record_of_an_earlier_epoch_is_committed_by_one_of_the_present(lab: An
     assert lost(cluster, "x") == set()
 
 
-@needs_interpreted
 def test_copies_alone_do_not_commit_a_record_of_an_earlier_epoch(lab: Any, monkeypatch: Any) -> None:
     """So the rule above is needed: elections by epoch and log end are not enough."""
     monkeypatch.setattr(replica, "commit_rule", lambda config: AnyEpoch())

@@ -16,7 +16,6 @@ from harness.run.performing import perform_run
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
 from nemesis.plan import FaultPlan
 from tests.checkers.findings import forbidden
-from tests.harness.needs import needs_interpreted
 from tests.harness.reference.core.test_proposals import fetches_of
 from tests.harness.worlds.simulated.driven import AT
 from workloads.plan import WorkloadPlan
@@ -114,7 +113,6 @@ def test_without_the_setting_only_leaders_serve_and_name_nobody(lab: Any) -> Non
     assert read(cluster, 0, 0, rack(2)).read_replica == NONE
 
 
-@needs_interpreted
 @pytest.mark.parametrize("family", ["kill", "partition"])
 def test_consumers_that_read_from_followers_see_no_anomaly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str

@@ -1,4 +1,4 @@
-"""The stories that show most on real Apache Kafka: what loses, what holds. docs/kafka-stories.md has all of them.
+"""The stories that show most on real Apache Kafka: what loses, what holds; all are in docs/guides/kafka-stories.md.
 
 S01 and S09 are in test_kafka_run, S03 in test_kafka_leadership. Each run is one plan of plans/drawn, shortened to one
 performance of its story.

@@ -10,7 +10,6 @@ from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link
 from nemesis.plan import FaultPlan
-from tests.harness.needs import needs_interpreted
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -309,7 +308,6 @@ def test_nothing_has_a_wall_clock_in_virtual_time(stage):
     assert target.link_speed.restore([Link(0, 1)]) == {}
 
 
-@needs_interpreted
 def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
     monkeypatch.setattr("harness.worlds.simulated.nodes.INBOX_MAX", 5)
     scene = stage()

@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from harness.bench.event_sequence import LATENCY_US, STEP_US
-from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder
+from bench.event_sequence import LATENCY_US, STEP_US
+from bench.plant_parts import FIRST_PROCESS
+from bench.synthetic import KEYS, BlockBuilder
 from workloads import EventType, Function, GroupMember, Poll, Reached, Record
 
 GROUPS: Final = 8

@@ -1,4 +1,4 @@
-"""`ackproof bench`: measurements with the size of the machine beside them."""
+"""Measurements with the size of the machine beside them: `python -m bench`, for developers. No wheel has it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Final
 
 import click
 
+from bench.checking_speed import main as measure_checking
+from bench.cluster_speed import measure_cluster
+from bench.search_speed import measure_search
+from bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from checkers import Scratch, ScratchKind
-from harness.bench.checking_speed import main as measure_checking
-from harness.bench.cluster_speed import measure_cluster
-from harness.bench.search_speed import measure_search
-from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
+from harness.cli.app import main
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
@@ -22,8 +23,8 @@ from harness.run import kept_until_undone
 
 SCHEDULES: Final = 100
 TURNS: Final = 3
-#: The versions that are printed with each figure, and their words; "modules source" or "modules compiled".
-_NAMED: Final = {"python": "Python", "kafka-python": "kafka-python", "modules": "modules"}
+#: The versions that are printed with each figure, and their words.
+_NAMED: Final = {"python": "Python", "kafka-python": "kafka-python"}
 
 
 @click.group(invoke_without_command=True)
@@ -87,3 +88,7 @@ def _show(terminal: Terminal, measured: dict[str, object], lines: Iterable[str])
     head = f"{machine.sentence()}; {named}"
     terminal.answer({"machine": machine, "versions": package_versions, **measured}, [head, *lines])
     return EXIT_HELD
+
+
+if __name__ == "__main__":
+    main(command=bench, name="python -m bench")

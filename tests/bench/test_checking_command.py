@@ -1,4 +1,4 @@
-"""`ackproof bench check` as a command: what it is given wrong."""
+"""`python -m bench check` as a command: what it is given wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from harness.bench.checking_speed import main
+from bench.checking_speed import main
 
 
 def test_a_directory_that_is_not_there_is_refused_before_anything_is_measured(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Plants in transactions, in groups and their pipelines, and in compacted logs: see :mod:`harness.bench.plants`."""
+"""Plants in transactions, in groups and their pipelines, and in compacted logs: see :mod:`bench.plants`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
+from bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
 from workloads import (
     NOTHING,
     CleanerTimes,

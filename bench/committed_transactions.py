@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from harness.bench.event_sequence import LATENCY_US, asked
-from harness.bench.plants_of_clients import OPEN_MS
-from harness.bench.synthetic import KEYS, BlockBuilder
+from bench.event_sequence import LATENCY_US, asked
+from bench.plants_of_clients import OPEN_MS
+from bench.synthetic import KEYS, BlockBuilder
 from workloads import EventType, Function, Poll, Reached, Record, Send, StableOffset, TransactionEnd
 
 #: Transactions in a block, and those under way at a time.

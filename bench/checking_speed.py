@@ -1,4 +1,4 @@
-"""Speed and memory of the checking of synthetic histories: ``python -m harness.bench.checking_speed SIZE...``.
+"""Speed and memory of the checking of synthetic histories: ``python -m bench.checking_speed SIZE...``.
 
 Each size is checked in a fresh process: end to end (imports, start of Spark, everything), then once more for the time
 of the check alone, as time that passes and as time on processors. A busy machine hardly changes the second; two idle
@@ -23,12 +23,12 @@ import click
 import msgspec
 import psutil
 
+from bench.committed_transactions import CommittedBlock
+from bench.group_work import GroupBlock
+from bench.pipeline_work import PipelineBlock
+from bench.synthetic import BlockBuilder, SyntheticHistory, write_synthetic
+from bench.transactions import TRANSACTIONS, TransactionBlock
 from checkers import check
-from harness.bench.committed_transactions import CommittedBlock
-from harness.bench.group_work import GroupBlock
-from harness.bench.pipeline_work import PipelineBlock
-from harness.bench.synthetic import BlockBuilder, SyntheticHistory, write_synthetic
-from harness.bench.transactions import TRANSACTIONS, TransactionBlock
 from workloads.history import export_jsonl
 
 #: By kind of history the measured sizes, in completed operations: "cycles" are transactions that also read,
@@ -141,7 +141,7 @@ def measure(subject: MeasuredHistory, directory: Path) -> Measurement:
         subprocess.SubprocessError: the check failed or took longer than :data:`LIMIT_S`.
     """
     written, history = subject.write(directory)
-    command = [sys.executable, "-m", "harness.bench.checking_speed", "--child", str(history)]
+    command = [sys.executable, "-m", "bench.checking_speed", "--child", str(history)]
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         with _Memory(process.pid) as memory:

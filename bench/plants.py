@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
-from harness.bench.plants_of_clients import OF_CLIENTS
+from bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
+from bench.plants_of_clients import OF_CLIENTS
 from workloads import EventType, PayloadDefect, Poll, Record, Send
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -10,13 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from harness.errors import PlanError
-from harness.explore import Limits, Result, exhaust, scope_named, steps_of, tla_files
-from harness.explore.model_actions import ACTIONS, MODELS, PLANNED_MOVE
+from harness.explore import Limits, Result, exhaust, scope_named, steps_of
 from harness.explore.scope import Scope
 from harness.explore.searched import Next
 from harness.explore.space import Space
 
-KEPT = Path("results/reference/explore")
+KEPT = Path(__file__).parents[3] / "results" / "reference" / "explore"
+sys.path.insert(0, str(KEPT / "tla"))
+from model_actions import ACTIONS, MODELS, PLANNED_MOVE  # noqa: E402 - a script beside its result, in no package
+from published_model import tla_files  # noqa: E402
+
 MISSED = scope_named("moved").varied({}, {"missed.epoch": "kafka"})
 _ACTION = re.compile(r"^ +\\/ step = (\d+) /\\ \(*(\w+)\((\d)\)", re.MULTILINE)
 
@@ -99,3 +104,16 @@ def test_what_no_model_has_is_refused(scope: str, file: str, words: str) -> None
     result = exhaust(scope_named("calm-1"), limits=Limits(states=1), workers=1)
     with pytest.raises(PlanError, match=words):
         tla_files(chosen, result, (), Path(file), "nothing")
+
+
+def test_the_script_writes_the_kept_module_and_says_what_it_cannot_write(tmp_path: Path) -> None:
+    said = _script("moved", str(tmp_path / "missed_epoch.tla"), "--set", "missed.epoch=kafka")
+    assert said.returncode == 0, said.stderr
+    assert (tmp_path / "missed_epoch.tla").read_text() == (KEPT / "missed_epoch.tla").read_text()
+    assert "no model of transactions or groups" in _script("group", str(tmp_path / "missed.tla")).stderr
+    assert "no rule is broken in scope calm-1" in _script("calm-1", str(tmp_path / "missed.tla")).stderr
+    assert not (tmp_path / "missed.tla").exists()
+
+
+def _script(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(KEPT / "tla"), *words], capture_output=True, text=True, check=False)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from harness.bench.event_sequence import LATENCY_US, STEP_US
-from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder
+from bench.event_sequence import LATENCY_US, STEP_US
+from bench.plant_parts import FIRST_PROCESS
+from bench.synthetic import KEYS, BlockBuilder
 from workloads import Function, MicroOperation, Poll, Record, Send
 
 #: Transactions in a block.

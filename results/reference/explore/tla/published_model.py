@@ -18,9 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.errors import PlanError
-from harness.explore.any_scope import AnyScope
-from harness.explore.model_actions import (
+from model_actions import (
     LOSES_ALL,
     MODELS,
     PLANNED_MOVE,
@@ -29,6 +27,9 @@ from harness.explore.model_actions import (
     Replay,
     ReplayedStep,
 )
+
+from harness.errors import PlanError
+from harness.explore.any_scope import AnyScope
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
@@ -80,7 +81,7 @@ def tla_files(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file:
     Raises:
         PlanError: no model is published of the scope's kind: it has transactions, groups or keys.
     """
-    check_model("--tla", scope, file)
+    check_model(scope, file)
     assert isinstance(scope, Scope)  # noqa: S101 - check_model has refused others
     replay = list(Replay(scope, result).steps())
     model = MODELS[scope.chosen.eligible_leader_replicas]
@@ -90,20 +91,18 @@ def tla_files(scope: AnyScope, result: Result, steps: Sequence[ShownStep], file:
     }
 
 
-def check_model(option: str, scope: AnyScope, file: Path) -> None:
+def check_model(scope: AnyScope, file: Path) -> None:
     """Refuse a file that cannot be a module, and scopes without a published model.
 
     Raises:
         PlanError: see above.
     """
     if file.suffix != ".tla" or not (file.stem.isascii() and file.stem.isidentifier()):
-        raise PlanError(f"{option} {file}: a module's file has its name, of letters, digits and _, as in missed.tla")
+        raise PlanError(f"{file}: a module's file has its name, of letters, digits and _, as in missed.tla")
     if not isinstance(scope, Scope):
-        raise PlanError(
-            f"{option}: no model of transactions or groups is published; leave it out in scope {scope.name}"
-        )
+        raise PlanError(f"no model of transactions or groups is published, so scope {scope.name} has none")
     if scope.constants.keys:
-        raise PlanError(f"{option}: the published models have no compacted logs; leave it out in scope {scope.name}")
+        raise PlanError(f"the published models have no compacted logs, so scope {scope.name} has none")
 
 
 def _module(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import bench
+from bench import __main__ as bench
 from harness.cli.app import exit_code_of
 from harness.errors import HostError
 from harness.records.journal import FILE_NAME
@@ -37,7 +37,7 @@ def test_the_directory_stays_and_is_named_only_where_something_was_not_undone(
         raise error
 
     monkeypatch.setattr(bench, "measure_cluster", failing)
-    assert exit_code_of(["bench", "cluster"]) == code
+    assert exit_code_of(["cluster"], bench.bench, "python -m bench") == code
     (directory,) = failed_in
     named = re.search(r"; some of it was not undone: ackproof heal (\S+)", capsys.readouterr().err)
     assert (named is None) == undone

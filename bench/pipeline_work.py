@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from harness.bench.event_sequence import LATENCY_US, asked
-from harness.bench.group_work import GroupBlock, SyntheticGroup
-from harness.bench.synthetic import KEYS
+from bench.event_sequence import LATENCY_US, asked
+from bench.group_work import GroupBlock, SyntheticGroup
+from bench.synthetic import KEYS
 from workloads import EventType, Function, MicroOperation, Poll, Reached, Record, Send, TransactionEnd
 
 #: One in this number of transactions is aborted.

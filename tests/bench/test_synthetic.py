@@ -7,14 +7,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from bench import committed_transactions, synthetic, transactions
+from bench.committed_transactions import CommittedBlock
+from bench.group_work import GroupBlock
+from bench.pipeline_work import PipelineBlock
+from bench.plants import PLANTS
+from bench.synthetic import make_block, write_synthetic
+from bench.transactions import TransactionBlock
 from checkers import ANOMALIES, check_one
-from harness.bench import committed_transactions, synthetic, transactions
-from harness.bench.committed_transactions import CommittedBlock
-from harness.bench.group_work import GroupBlock
-from harness.bench.pipeline_work import PipelineBlock
-from harness.bench.plants import PLANTS
-from harness.bench.synthetic import make_block, write_synthetic
-from harness.bench.transactions import TransactionBlock
 from workloads.history import CLUSTERED, META_JOINED
 
 

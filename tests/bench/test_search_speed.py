@@ -1,4 +1,4 @@
-"""`ackproof bench search` against hunts that take known times."""
+"""`python -m bench search` against hunts that take known times."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.bench import search_speed
-from harness.bench.search_speed import measure_search
+from bench import search_speed
+from bench.search_speed import measure_search
 from harness.errors import HarnessError
 
 CORES, SCHEDULES = 2, 40

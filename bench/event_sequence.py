@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from harness.bench.plant_parts import FIRST_PROCESS
+from bench.plant_parts import FIRST_PROCESS
 from workloads import Event, EventType, Function, MicroOperation, Poll, Send
 
 #: Microseconds from one operation's begin to the next one's, and the bounds of its duration.
@@ -36,7 +36,7 @@ class EventSequence:
         offset: int | None = None,
         error: str | None = None,
     ) -> None:
-        """One event. The processes of clients of plants have instances, see :mod:`harness.bench.plant_parts`."""
+        """One event. The processes of clients of plants have instances, see :mod:`bench.plant_parts`."""
         instance = process if process < FIRST_PROCESS else process // 10 * 10
         self.events.append(
             Event(

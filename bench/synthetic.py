@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 from typing_extensions import Unpack
 
-from harness.bench.event_sequence import LATENCY_US, STEP_US, EventSequence
-from harness.bench.plant_parts import EventRest
-from harness.bench.plants import PLANTS
+from bench.event_sequence import LATENCY_US, STEP_US, EventSequence
+from bench.plant_parts import EventRest
+from bench.plants import PLANTS
 from workloads import EventType, Function, MicroOperation, Poll, Record, Send, TransactionEnd
 from workloads.history import (
     CLUSTERED,
