@@ -127,9 +127,13 @@ def is_known(name: str, kind: Kind, library: Library | None = None) -> bool:
 
 
 def only_of_librdkafka(name: str, kind: Kind) -> bool:
-    """True if the name, written with dots, tells that a client is one of librdkafka."""
-    others = names_of_client(kind, "java") | names_of_client(kind, "kafka-python")
-    return name in names_of_client(kind, "librdkafka") and name not in others
+    """True if the name, written with dots, tells that a client is one of librdkafka: no client of another has it.
+
+    A file that producers and consumers share has names of both.
+    """
+    kinds: tuple[Kind, ...] = ("producer", "consumer")
+    others = (names_of_client(each, library) for each in kinds for library in ("java", "kafka-python"))
+    return name in names_of_client(kind, "librdkafka") and not any(name in names for names in others)
 
 
 def stranger(name: str, kind: Kind, library: Library | None = None) -> str:

@@ -189,3 +189,49 @@ def test_every_form_gives_the_settings_that_were_drawn(form: str, tmp_path: Path
         )
         understood += not unclear
     assert understood == CONFIGURATIONS, "all that is written here is understood"
+
+
+OF_CONSUMERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "auto.offset.reset": ("earliest", "latest", "none"),
+    "enable.auto.commit": ("true", "false"),
+    "isolation.level": ("read_committed", "read_uncommitted"),
+    "group.id": ("orders", "null"),
+}
+
+
+def consumer_texts(values: Drawn, rng: random.Random) -> dict[str, str]:
+    """The same settings of a consumer in several forms, by the name of a file."""
+    spring = {
+        "group.id": "group-id",
+        "auto.offset.reset": "auto-offset-reset",
+        "enable.auto.commit": "enableAutoCommit",
+    }
+    named = {name: f"consumer.{own}" for name, own in spring.items()}
+    lines = "".join(
+        f"spring.kafka.{named.get(name, f'consumer.properties.{name}')}: {value}\n" for name, value in values.items()
+    )
+    whole = effective(Client(name="c", library="java", settings=values))
+    block = "".join(f"\t{name} = {value}\n" for name, value in (whole | {"group.id": values["group.id"]}).items())
+    variables = (f"KAFKA_CONSUMER_{name.upper().replace('.', '_')}={value}\n" for name, value in values.items())
+    return {
+        "c.properties": prefixed("", values, rng),
+        "c.json": json.dumps({"consumer": values, "producer": {"acks": 1}}),
+        "application.yml": f"{lines}spring.kafka.producer.acks: 0\n",
+        "c.log": f"INFO ProducerConfig values:\n\tacks = 0\nINFO ConsumerConfig values: \n{block}",
+        "c.env": "".join(variables),
+    }
+
+
+def test_every_form_gives_the_settings_of_a_consumer_that_were_drawn(tmp_path: Path) -> None:
+    read = 0
+    for seed in range(CONFIGURATIONS // 4):
+        rng = random.Random(seed)
+        values = {name: rng.choice(choices) for name, choices in OF_CONSUMERS.items()}
+        expected = {name: value for name, value in values.items() if value != "null"}
+        for name, text in consumer_texts(values, rng).items():
+            (tmp_path / name).write_bytes(text.encode())
+            (client,) = clients_named([str(tmp_path / name)], "--consumer")
+            decisive = {own: value for own, value in client.settings.items() if own in OF_CONSUMERS}
+            assert (decisive, client.not_understood) == (expected, ()), (f"seed {seed}", text)
+            read += 1
+    assert read == CONFIGURATIONS // 4 * 5
