@@ -11,7 +11,15 @@ import msgspec
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from checkers import counted
-from harness.assess.cluster_files.evidence import Evidence, Layer, Partition, Said, Slot, TopicSaid, Written
+from harness.assess.cluster_files.evidence import (
+    ClusterEvidence,
+    Entered,
+    Layer,
+    ReadPartition,
+    ReadValue,
+    Slot,
+    TopicSaid,
+)
 from harness.assess.cluster_files.settling import settled
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
 from harness.clients import at_home, named, require_credentials
@@ -78,13 +86,15 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
     topics = administration.topics()
     progress.say(f"{counted(len(topics), 'topic')} found")
     unread: list[str] = []
-    evidence = Evidence()
+    evidence = ClusterEvidence()
     for name, partitions in topics.items():
         _put_topic(evidence.topic(name), name, partitions, evidence)
     for names in _chunks(sorted(topics)):
         _put_settings(administration, names, evidence, unread)
     brokers, releases = _put_brokers(administration, racks, evidence, unread)
-    evidence.features = {name: Said(str(level), "the cluster") for name, level in administration.features().items()}
+    evidence.features = {
+        name: ReadValue(str(level), "the cluster") for name, level in administration.features().items()
+    }
     release = Release(min(releases), patch_seen=False) if releases else None
     cluster = settled(evidence, ", ".join(bootstrap), release)
     differing = dict(cluster.differing)
@@ -100,12 +110,12 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
     )
 
 
-def _put_topic(said: TopicSaid, name: str, partitions: Sequence[PartitionView], evidence: Evidence) -> None:
+def _put_topic(said: TopicSaid, name: str, partitions: Sequence[PartitionView], evidence: ClusterEvidence) -> None:
     said.declared = (len(partitions), 1)
     for number, each in enumerate(partitions):
         if each.replicas:
             leader = "" if each.leader is None else str(each.leader)
-            evidence.put_partition(name, number, Partition("the cluster", each.replicas, leader, each.isr))
+            evidence.put_partition(name, number, ReadPartition("the cluster", each.replicas, leader, each.isr))
 
 
 def _with_absent(topic: Topic, partitions: Sequence[PartitionView], running: Collection[int]) -> Topic:
@@ -113,7 +123,9 @@ def _with_absent(topic: Topic, partitions: Sequence[PartitionView], running: Col
     return msgspec.structs.replace(topic, now=msgspec.structs.replace(topic.now, absent=tuple(sorted(absent))))
 
 
-def _put_settings(administration: Administration, names: Sequence[str], evidence: Evidence, unread: list[str]) -> None:
+def _put_settings(
+    administration: Administration, names: Sequence[str], evidence: ClusterEvidence, unread: list[str]
+) -> None:
     read = administration.configured("topic", names, tuple(OF_TOPICS))
     if any(not read.get(name) for name in names):
         unread.append("settings of some topics (DescribeConfigs on the topics)")
@@ -122,11 +134,11 @@ def _put_settings(administration: Administration, names: Sequence[str], evidence
         said.owned_whole = bool(settings)
         for setting, configured in settings.items():
             own = configured.source == "DYNAMIC_TOPIC_CONFIG"
-            evidence.put(said.own if own else said.effective, Written(setting, configured.value, name))
+            evidence.put(said.own if own else said.effective, Entered(setting, configured.value, name))
 
 
 def _put_brokers(
-    administration: Administration, running: Mapping[int, str], evidence: Evidence, unread: list[str]
+    administration: Administration, running: Mapping[int, str], evidence: ClusterEvidence, unread: list[str]
 ) -> tuple[set[int], set[Version]]:
     """Take over the settings of the brokers that answer. These brokers, and their releases.
 
@@ -140,7 +152,7 @@ def _put_brokers(
     for broker, rack in running.items():
         node = evidence.node(str(broker))
         if rack:
-            evidence.put(node.layers[Layer.FILE], Written("broker.rack", rack, f"broker {broker}"))
+            evidence.put(node.layers[Layer.FILE], Entered("broker.rack", rack, f"broker {broker}"))
         try:
             release = administration.release(broker)
             settings = _of_broker(administration, broker, unread)
@@ -155,7 +167,7 @@ def _put_brokers(
     return brokers, releases
 
 
-def _put_broker(settings: Mapping[str, ConfiguredValue], broker: int, evidence: Evidence) -> None:
+def _put_broker(settings: Mapping[str, ConfiguredValue], broker: int, evidence: ClusterEvidence) -> None:
     """Take over the settings of one broker by their sources.
 
     A value of the whole cluster may be known to some brokers only: then it is theirs.
@@ -163,7 +175,7 @@ def _put_broker(settings: Mapping[str, ConfiguredValue], broker: int, evidence: 
     node = evidence.node(str(broker))
     node.whole = bool(settings)
     for name, (value, source) in settings.items():
-        written = Written(name, value, f"broker {broker}")
+        written = Entered(name, value, f"broker {broker}")
         if source == "DEFAULT_CONFIG":
             evidence.put_default(node, written)
         elif source == "DYNAMIC_DEFAULT_BROKER_CONFIG" and _agrees(evidence.of_all.get(name), value):
@@ -174,7 +186,7 @@ def _put_broker(settings: Mapping[str, ConfiguredValue], broker: int, evidence: 
 
 
 def _agrees(slot: Slot | None, value: str) -> bool:
-    return slot is None or (isinstance(slot, Said) and slot.value == value)
+    return slot is None or (isinstance(slot, ReadValue) and slot.value == value)
 
 
 def _of_broker(administration: Administration, broker: int, unread: list[str]) -> dict[str, ConfiguredValue]:

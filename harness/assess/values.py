@@ -1,7 +1,7 @@
-"""What a text that stands for a setting of brokers or topics means to Kafka: parsed once, where a text becomes a value.
+"""Reads the values of settings of brokers and topics as Kafka does: once, where a text becomes a value.
 
 The rules are those of ``ConfigDef.parseType``: spaces around a value do not count, booleans are true or false in any
-case, whole numbers have a range. What Kafka does not take, and what only stands for a value, is refused; no default is
+case, whole numbers have a range. What Kafka does not take, and what another program replaces, is refused: no default is
 taken for it. "Not set" is written as nothing, ``null`` or ``None`` by tools and templates.
 """
 
@@ -20,7 +20,7 @@ _UNSET: Final = frozenset({"", "null", "none", "~"})
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _VERSION: Final = re.compile(r"\d+(\.\d+){1,3}(-IV\d+)?")
 #: Signs of a text that another program replaces by the value: ${env:X}, {{ .Values.x }}, <%= x %>, $(X), %X%, @x@.
-_STANDS_FOR: Final = re.compile(r"\$\{|\$\(|\{\{|<%|^\$\w+$|^%\w+%$|^@[\w.]+@$|^<[\w -]+>$")
+_FILLED_IN: Final = re.compile(r"\$\{|\$\(|\{\{|<%|^\$\w+$|^%\w+%$|^@[\w.]+@$|^<[\w -]+>$")
 _QUOTES: Final = ('"', "'")
 
 
@@ -48,7 +48,7 @@ def _listed(*possible: str) -> Parse:
     def parsed(text: str) -> str:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if other := [part for part in parts if part not in possible]:
-            raise ValueError(f"{shown(other[0])} is none of {', '.join(possible)}{_hint(text)}")
+            raise ValueError(f"{shown(other[0])} is not one of {', '.join(possible)}{_hint(text)}")
         return ",".join(dict.fromkeys(parts))
 
     return parsed
@@ -78,7 +78,7 @@ _LONG: Final = _whole(64)
 _POSITIVE: Final = _whole(32, 1)
 _LONG_FROM_NOTHING: Final = _whole(64, 0)
 _LONG_POSITIVE: Final = _whole(64, 1)
-#: How Kafka reads the settings that decide something here; those of all other names are texts.
+#: The rule by which Kafka reads each setting that decides something here; those of all other names are texts.
 _PARSES: Final[Mapping[str, Parse]] = {
     "min.insync.replicas": _POSITIVE,
     "unclean.leader.election.enable": _boolean,
@@ -131,7 +131,7 @@ _TEXTS: Final = frozenset(
         "zookeeper.connect",
     }
 )  # fmt: skip
-#: Every setting of which it is written here how Kafka reads it.
+#: Every setting with a rule here.
 READ: Final = _TEXTS | _PARSES.keys()
 
 
@@ -139,11 +139,11 @@ def understood(name: str, text: str) -> str | None:
     """The value of the setting ``name`` in its one form ("true", "2", "compact,delete"); None where it is not set.
 
     Raises:
-        ValueError: it is no value that Kafka takes, or stands for one; the words say why.
+        ValueError: it is no value that Kafka takes, or is filled in elsewhere; the words say why.
     """
     value = trimmed(text)
     if value.lower() in _UNSET:
         return None
-    if _STANDS_FOR.search(value):
-        raise ValueError("it stands for a value that is not here; write the value itself")
+    if _FILLED_IN.search(value):
+        raise ValueError("its value is filled in elsewhere; write the value itself")
     return _PARSES.get(name, _text)(value)

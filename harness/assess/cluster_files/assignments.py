@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from harness.assess.cluster_files.evidence import Evidence, Partition
+from harness.assess.cluster_files.evidence import ClusterEvidence, ReadPartition
 
 _CURRENT: Final = re.compile(r"^Current partition replica assignment\s*$", re.MULTILINE)
 _PROPOSED: Final = re.compile(r"^Proposed partition reassignment configuration\s*$", re.MULTILINE)
@@ -32,7 +32,7 @@ def current_assignment(text: str) -> object:
     return content
 
 
-def read_assignment(content: Mapping[str, object], file: str, evidence: Evidence) -> None:
+def read_assignment(content: Mapping[str, object], file: str, evidence: ClusterEvidence) -> None:
     """Take over log partitions with their replicas.
 
     Raises:
@@ -44,4 +44,4 @@ def read_assignment(content: Mapping[str, object], file: str, evidence: Evidence
         raise ValueError("its partitions are no list")
     for row in rows:
         replicas = tuple(int(broker) for broker in row["replicas"])
-        evidence.put_partition(str(row["topic"]), int(row["partition"]), Partition(file, replicas))
+        evidence.put_partition(str(row["topic"]), int(row["partition"]), ReadPartition(file, replicas))

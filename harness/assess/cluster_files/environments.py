@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import DECIDING, Evidence, Layer, Written
+from harness.assess.cluster_files.evidence import DECIDING, ClusterEvidence, Entered, Layer
 from harness.assess.cluster_files.servers import number_of
 
 _PREFIX: Final = "KAFKA_"
 _OF_BITNAMI: Final = "KAFKA_CFG_"
-#: What follows KAFKA_ in variables that are no settings of a broker, but of its scripts, its JVM and its image.
+#: Variables of a broker's scripts, its JVM and its image: they are no settings.
 _OF_SCRIPTS: Final = re.compile(
     r"KAFKA_(?:.*OPTS|JMX_.*|LOG4J_.*|LOG4J2_.*|TOOLS_LOG4J_.*|CREATE_TOPICS|VERSION|DEBUG|HOME|CLUSTER_ID|"
     r"KRAFT_CLUSTER_ID|ENABLE_KRAFT|MOUNTED_CONF_DIR|VOLUME_DIR|CONF_DIR|CLIENT_.*|ZOOKEEPER_(?:PROTOCOL|USER|PASSWORD)|"
@@ -28,7 +28,7 @@ _OF_BROKERS: Final = re.compile(
     r"UNCLEAN_LEADER_ELECTION_ENABLE|OFFSETS_TOPIC_REPLICATION_FACTOR)"
 )
 _IDENTITY: Final = frozenset({"KAFKA_BROKER_ID", "KAFKA_NODE_ID"})
-#: Where Kafka's scripts write the words of a process, not its records.
+#: The directory in which Kafka's scripts write the words of a process, not its records.
 _NO_SETTING: Final = frozenset({"LOG_DIR"})
 _LINE: Final = re.compile(r"(?:export\s+)?(?P<name>[A-Z][A-Z0-9_]*)=(?P<value>.*)")
 _OVERRIDE: Final = re.compile(r"--override[ =]+[\"']?([\w.-]+)=([^\s\"']*)")
@@ -74,7 +74,7 @@ def is_broker(variables: Iterable[Variable]) -> bool:
     return any(_OF_BROKERS.fullmatch(variable.name) for variable in variables)
 
 
-def read_container(container: Container, evidence: Evidence) -> None:
+def read_container(container: Container, evidence: ClusterEvidence) -> None:
     """Take over the settings of a broker or a controller in a container.
 
     Raises:
@@ -83,17 +83,17 @@ def read_container(container: Container, evidence: Evidence) -> None:
     bitnami = "bitnami" in container.image or any(each.name.startswith(_OF_BITNAMI) for each in container.variables)
     prefix = _OF_BITNAMI if bitnami else _PREFIX
     named = [(_setting(each.name, prefix), each) for each in container.variables]
-    number = number_of([Written(name, each.value, "") for name, each in named if name])
+    number = number_of([Entered(name, each.value, "") for name, each in named if name])
     node = evidence.node(number or container.source)
     node.whole = True
     for name, each in named:
         if name:
-            evidence.put(node.layers[Layer.FILE], Written(name, each.value, each.where, each.why))
+            evidence.put(node.layers[Layer.FILE], Entered(name, each.value, each.where, each.why))
         elif meaning := _near(each.name):
             why = f"this image takes settings from variables that begin with {prefix}"
-            evidence.put(node.layers[Layer.FILE], Written(meaning, each.value, each.where, why))
+            evidence.put(node.layers[Layer.FILE], Entered(meaning, each.value, each.where, why))
     for match in _OVERRIDE.finditer(container.command):
-        evidence.put(node.layers[Layer.RUNNING], Written(match[1], match[2], f"{container.source}, its command"))
+        evidence.put(node.layers[Layer.RUNNING], Entered(match[1], match[2], f"{container.source}, its command"))
 
 
 def _setting(variable: str, prefix: str) -> str:

@@ -1,4 +1,4 @@
-"""What files say of a cluster, each value with its place, before it is decided which of them counts.
+"""Keeps each value that files have of a cluster, with its file and line, before it is decided which of them counts.
 
 Values of a node are kept by where they stand (:class:`Layer`), those of a topic by whether they are its own.
 """
@@ -35,14 +35,14 @@ _OF_VENDORS: Final = ("confluent.",)
 EVERY_NODE: Final = "every node"
 
 
-class Said(NamedTuple):
+class ReadValue(NamedTuple):
     """A value as Kafka takes it, and where it stands."""
 
     value: str
     where: str
 
 
-class Written(NamedTuple):
+class Entered(NamedTuple):
     """A setting as it is written, and where. ``why`` says why its text cannot be its value; empty: it may be."""
 
     name: str
@@ -51,12 +51,12 @@ class Written(NamedTuple):
     why: str = ""
 
 
-#: What stands for a setting: a value, or something that was not understood.
-Slot = Said | NotUnderstood
+#: A value, or something that was not understood.
+Slot = ReadValue | NotUnderstood
 
 
 class Slots(dict[str, Slot]):
-    """What stands for each setting in one place; ``of`` says whose settings they are."""
+    """The settings of one layer; ``of`` says whose they are."""
 
     def __init__(self, kind: Kind, of: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Slots(dict[str, Slot]):
 
 
 class Layer(IntEnum):
-    """Where a node's value stands; of two the greater counts. That of the whole cluster counts between the first two.
+    """The layers of a node's values; of two the greater counts. That of the whole cluster is before the running one's.
 
     ``RUNNING`` is what a broker that runs says of its file, which may have been changed since.
     """
@@ -75,7 +75,7 @@ class Layer(IntEnum):
     DYNAMIC = 2
 
 
-class Node:
+class ClusterNode:
     """A broker, a controller, or both. ``whole``: what its file does not have has the default of its release."""
 
     def __init__(self, name: str = "") -> None:
@@ -87,10 +87,10 @@ class Node:
         """The roles that it says it has; none where it says nothing."""
         slots = (self.layers[layer].get("process.roles") for layer in reversed(Layer))
         said = next(filter(None, slots), None)
-        return frozenset(said.value.split(",")) if isinstance(said, Said) else frozenset()
+        return frozenset(said.value.split(",")) if isinstance(said, ReadValue) else frozenset()
 
 
-class Partition(NamedTuple):
+class ReadPartition(NamedTuple):
     """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text.
 
     ``eligible`` are the replicas that left the ISR and may lead all the same (KIP-966).
@@ -104,42 +104,42 @@ class Partition(NamedTuple):
 
 
 class TopicSaid:
-    """What files say of one topic. ``own`` are its own settings; ``effective`` and ``listed`` may be its brokers'.
+    """Settings and replicas of a topic. ``own`` are its own; ``effective`` and ``listed`` may be its brokers'.
 
     ``owned_whole``: nothing else is its own. ``declared`` are its partitions and replicas without their brokers.
     """
 
     def __init__(self, name: str) -> None:
-        self.partitions: dict[int, Partition] = {}
+        self.partitions: dict[int, ReadPartition] = {}
         self.own, self.effective, self.listed = (Slots("topic", name) for _ in range(3))
         self.owned_whole = False
         self.declared: tuple[int | None, int | None] | None = None
         self.not_understood: dict[NotUnderstood, None] = {}
 
 
-class Evidence:
+class ClusterEvidence:
     """Everything that was said so far."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, ClusterNode] = {}
         self.topics: dict[str, TopicSaid] = {}
         self.of_all = Slots("broker", "the cluster")
-        self.features: dict[str, Said] = {}
+        self.features: dict[str, ReadValue] = {}
         self.given: dict[Kind, set[str]] = {"broker": set(), "topic": set()}
         self.not_understood: dict[NotUnderstood, None] = {}
         self.brokers_declared = 0
         self.clusters: dict[str, str] = {}
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> ClusterNode:
         """The node of this name: its number, or where its file is."""
-        return self.nodes.setdefault(name, Node(name))
+        return self.nodes.setdefault(name, ClusterNode(name))
 
     def topic(self, name: str) -> TopicSaid:
         """The topic of this name."""
         return self.topics.setdefault(name, TopicSaid(name))
 
-    def put(self, into: Slots, written: Written) -> None:
-        """Keep what stands for a setting in one place.
+    def put(self, into: Slots, written: Entered) -> None:
+        """Keep a setting in one layer.
 
         Raises:
             PlanError: another file says something else of the same.
@@ -159,7 +159,7 @@ class Evidence:
                 f"{_file(slot.where)}; leave out the one that is wrong"
             )
 
-    def put_default(self, node: Node, written: Written) -> None:
+    def put_default(self, node: ClusterNode, written: Entered) -> None:
         """Keep what a broker that runs says is its default, unless it is the one that is known here."""
         if _DEFAULTS.get(written.name) == written.text:
             self.given["broker"].add(written.name)
@@ -172,14 +172,14 @@ class Evidence:
         Raises:
             PlanError: another file says something else of the same.
         """
-        before = self.features.setdefault(name, Said(str(level), where))
+        before = self.features.setdefault(name, ReadValue(str(level), where))
         if before.value != str(level):
             raise PlanError(
                 f"{name} is {before.value} in {_file(before.where)}, and {level} in {_file(where)}; leave out the one "
                 "that is wrong"
             )
 
-    def put_partition(self, topic: str, number: int, partition: Partition) -> None:
+    def put_partition(self, topic: str, number: int, partition: ReadPartition) -> None:
         """Keep a log partition.
 
         Raises:
@@ -198,7 +198,7 @@ class Evidence:
         if before.isr is None:
             partitions[number] = partition
         elif partition.isr is not None and (set(before.isr), before.leader) != (set(partition.isr), partition.leader):
-            states = [f"{_listed(each.isr or ()) or 'nobody'} (leader {each.leader or 'none'})" for each in pair]
+            states = [f"{_listed(each.isr or ()) or 'none'} (leader {each.leader or 'none'})" for each in pair]
             raise _contradiction(topic, number, "in sync", pair, states)
 
 
@@ -217,7 +217,7 @@ def meant(name: str, kind: Kind) -> str:
     return near if near in DECIDING[kind] else ""
 
 
-def _slot(written: Written, deciding: str) -> Slot | None:
+def _slot(written: Entered, deciding: str) -> Slot | None:
     """A value, what was not understood, or None where the setting is not set."""
     name, text, where, why = written
     if not why and name != deciding:
@@ -228,12 +228,12 @@ def _slot(written: Written, deciding: str) -> Slot | None:
         except ValueError as error:
             why = str(error)
         else:
-            return None if value is None else Said(value, where)
+            return None if value is None else ReadValue(value, where)
     return NotUnderstood(where=where, text=shown(f"{name}={text}"), why=why, name=deciding)
 
 
 def _contradiction(
-    topic: str, number: int, what: str, pair: tuple[Partition, Partition], states: list[str]
+    topic: str, number: int, what: str, pair: tuple[ReadPartition, ReadPartition], states: list[str]
 ) -> PlanError:
     (before, partition), (old, new) = pair, states
     return PlanError(

@@ -43,7 +43,7 @@ _OBJECTS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = tuple(
 
 
 def foreign_text(text: str) -> str:
-    """The reason why the text of another program is not read; empty where it is none that is known."""
+    """The reason why the text of another program is not read; empty where its look is not known."""
     why = next((why for look, why in _TEXTS if look.search(text)), "")
     return f"{why}; {_LISTING}" if why else ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.assess.cluster_files.environments import Container, Variable, is_broker, read_container
-from harness.assess.cluster_files.evidence import EVERY_NODE, Evidence, Layer, Slots, Written
+from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots
 from harness.assess.cluster_files.servers import is_properties, of_properties, read_server
 from harness.assess.cluster_files.yaml_texts import Scalar, scalars
 from harness.assess.configuration import NotUnderstood
@@ -22,11 +22,11 @@ _ELSEWHERE: Final = (
 Table = Mapping[str, Any]
 
 
-def read_manifests(documents: list[object], file: str, evidence: Evidence) -> None:
+def read_manifests(documents: list[object], file: str, evidence: ClusterEvidence) -> None:
     """Take over the clusters, topics and brokers in documents of YAML.
 
     Raises:
-        ValueError: there is none in them; the words say what there is, and what to give instead.
+        ValueError: they have no cluster; the words say what there is, and what to give instead.
         PlanError: they contradict another file.
     """
     resources = [resource for document in documents for resource in _resources(document)]
@@ -47,7 +47,7 @@ def _resources(document: object) -> Iterator[Table]:
             yield document
 
 
-def _take(resource: Table, file: str, evidence: Evidence) -> bool:
+def _take(resource: Table, file: str, evidence: ClusterEvidence) -> bool:
     """Take over one resource; False where it has nothing of a cluster."""
     kind, version = str(resource.get("kind", "")), str(resource.get("apiVersion", ""))
     name = str(_table(resource, "metadata").get("name", ""))
@@ -70,7 +70,7 @@ def _what_else(resources: list[Table]) -> str:
     if kinds:
         return f"it has {', '.join(kinds)}, and no broker; give the resource Kafka, or KafkaTopic"
     return (
-        "it is YAML or JSON of no known kind, such as the values of a Helm chart; give what comes of it (`helm "
+        "it is YAML or JSON of no known kind, such as the values of a Helm chart; give its result (`helm "
         "template`, `kubectl get kafka -o yaml`), or what Kafka's tools print of the running cluster"
     )
 
@@ -78,34 +78,34 @@ def _what_else(resources: list[Table]) -> str:
 # --- Strimzi ---------------------------------------------------------------------------------------------------------
 
 
-def _strimzi(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+def _strimzi(resource: Table, name: str, file: str, evidence: ClusterEvidence) -> None:
     spec = _table(resource, "spec")
     kafka = _table(spec, "kafka")
     _only(name, file, evidence)
     node = evidence.node(EVERY_NODE)
     node.whole = True
     into = node.layers[Layer.FILE]
-    place = f"{file}, Kafka {name}"
-    _settings(kafka.get("config"), into, place, evidence)
+    label = f"{file}, Kafka {name}"
+    _settings(kafka.get("config"), into, label, evidence)
     if "zookeeper" in spec:
-        evidence.put(into, Written("zookeeper.connect", "of the operator", place))
+        evidence.put(into, Entered("zookeeper.connect", "of the operator", label))
     elif _table(_table(resource, "metadata"), "annotations").get("strimzi.io/kraft") == "enabled":
-        evidence.put(into, Written("process.roles", "broker,controller", place))
+        evidence.put(into, Entered("process.roles", "broker,controller", label))
     evidence.brokers_declared += _number(kafka.get("replicas"))
 
 
-def _pool(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+def _pool(resource: Table, name: str, file: str, evidence: ClusterEvidence) -> None:
     spec = _table(resource, "spec")
     roles = [str(role) for role in spec.get("roles") or []]
     node = evidence.node(EVERY_NODE)
-    place = f"{file}, KafkaNodePool {name}"
+    label = f"{file}, KafkaNodePool {name}"
     # The operator gives brokers and controllers the same settings.
-    evidence.put(node.layers[Layer.FILE], Written("process.roles", "broker,controller", place))
+    evidence.put(node.layers[Layer.FILE], Entered("process.roles", "broker,controller", label))
     if "broker" in roles:
         evidence.brokers_declared += _number(spec.get("replicas"))
 
 
-def _topic(resource: Table, name: str, file: str, evidence: Evidence) -> None:
+def _topic(resource: Table, name: str, file: str, evidence: ClusterEvidence) -> None:
     spec = _table(resource, "spec")
     topic = str(spec.get("topicName", name))
     said = evidence.topic(topic)
@@ -113,7 +113,7 @@ def _topic(resource: Table, name: str, file: str, evidence: Evidence) -> None:
     _settings(spec.get("config"), said.own, f"{file}, KafkaTopic {name}", evidence)
 
 
-def _only(name: str, file: str, evidence: Evidence) -> None:
+def _only(name: str, file: str, evidence: ClusterEvidence) -> None:
     first = evidence.clusters.setdefault(name, file)
     if len(evidence.clusters) > 1:
         raise PlanError(
@@ -122,25 +122,25 @@ def _only(name: str, file: str, evidence: Evidence) -> None:
         )
 
 
-def _settings(config: object, into: Slots, place: str, evidence: Evidence) -> None:
+def _settings(config: object, into: Slots, label: str, evidence: ClusterEvidence) -> None:
     if config is None or (isinstance(config, Scalar) and config.lower() in {"", "null", "~"}):
         return
     if not isinstance(config, dict):
-        raise ValueError(f"the config of {place} is no mapping")
+        raise ValueError(f"the config of {label} is no mapping")
     for name, value in config.items():
-        variable = _variable(name, value, place)
+        variable = _variable(name, value, label)
         several = "" if isinstance(value, Scalar) else "a text, a number or a boolean is wanted"
-        evidence.put(into, Written(name, variable.value, variable.where, several or variable.why))
+        evidence.put(into, Entered(name, variable.value, variable.where, several or variable.why))
 
 
-def _confluent(resource: Table, place: str, evidence: Evidence) -> bool:
+def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     lines = _table(_table(resource, "spec"), "configOverrides").get("server")
     if not isinstance(lines, list):
         return False
-    server = of_properties("\n".join(map(str, lines)), place)
+    server = of_properties("\n".join(map(str, lines)), label)
     role = "controller" if resource.get("kind") == "KRaftController" else "broker"
     if role == "controller" or "kRaftController" in _table(_table(resource, "spec"), "dependencies"):
-        server = server._replace(entries=(*server.entries, Written("process.roles", role, place)))
+        server = server._replace(entries=(*server.entries, Entered("process.roles", role, label)))
     read_server(server, evidence)
     return True
 
@@ -148,12 +148,12 @@ def _confluent(resource: Table, place: str, evidence: Evidence) -> bool:
 # --- Kubernetes and compose ------------------------------------------------------------------------------------------
 
 
-def _config_map(resource: Table, place: str, evidence: Evidence) -> bool:
+def _config_map(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     taken = False
     for key, text in scalars(resource.get("data")):
         if key.endswith((".properties", "server.config")) and is_properties(text):
             try:
-                server = of_properties(text, f"{place}, {key}")
+                server = of_properties(text, f"{label}, {key}")
             except ValueError:
                 continue
             read_server(server, evidence)
@@ -161,86 +161,86 @@ def _config_map(resource: Table, place: str, evidence: Evidence) -> bool:
     return taken
 
 
-def _workload(resource: Table, place: str, evidence: Evidence) -> bool:
+def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     spec = _table(resource, "spec")
     spec = _table(_table(spec, "template"), "spec") or spec
     brokers = [
         container
         for container in spec.get("containers") or []
-        if isinstance(container, dict) and is_broker(_of_kubernetes(container, place))
+        if isinstance(container, dict) and is_broker(_of_kubernetes(container, label))
     ]
     for container in brokers:
         if container.get("envFrom"):
-            _elsewhere("envFrom", place, evidence)
+            _elsewhere("envFrom", label, evidence)
         command = " ".join(map(_words, (container.get("command"), container.get("args"))))
-        variables = _of_kubernetes(container, place)
-        read_container(Container(place, str(container.get("image", "")), variables, command), evidence)
+        variables = _of_kubernetes(container, label)
+        read_container(Container(label, str(container.get("image", "")), variables, command), evidence)
     return bool(brokers)
 
 
-def _of_kubernetes(container: Table, place: str) -> list[Variable]:
+def _of_kubernetes(container: Table, label: str) -> list[Variable]:
     variables = []
     for each in container.get("env") or []:
         value = each.get("value", "")
         why = "its value is in another object; write the value itself" if "valueFrom" in each else ""
-        variables.append(_variable(str(each["name"]), value, place, why))
+        variables.append(_variable(str(each["name"]), value, label, why))
     return variables
 
 
-def _compose(services: Table, file: str, evidence: Evidence) -> bool:
+def _compose(services: Table, file: str, evidence: ClusterEvidence) -> bool:
     taken = False
     for name, service in services.items():
-        place = f"{file}, service {name}"
-        if not isinstance(service, dict) or not is_broker(variables := _of_compose(service, place)):
+        label = f"{file}, service {name}"
+        if not isinstance(service, dict) or not is_broker(variables := _of_compose(service, label)):
             continue
         for key in ("env_file", "extends"):
             if key in service:
-                _elsewhere(key, place, evidence)
+                _elsewhere(key, label, evidence)
         if any(".properties" in str(volume) for volume in service.get("volumes") or []):
-            _elsewhere("a mounted file of properties", place, evidence)
+            _elsewhere("a mounted file of properties", label, evidence)
         read_container(
-            Container(place, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
+            Container(label, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
         )
         taken = True
     return taken
 
 
-def _of_compose(service: Table, place: str) -> list[Variable]:
+def _of_compose(service: Table, label: str) -> list[Variable]:
     environment = service.get("environment")
     if isinstance(environment, dict):
-        return [_variable(str(name), value, place) for name, value in environment.items()]
+        return [_variable(str(name), value, label) for name, value in environment.items()]
     variables = []
     for each in environment if isinstance(environment, list) else []:
         name, separator, value = str(each).partition("=")
         why = "" if separator else "its value comes from the shell that starts compose; write the value itself"
-        variables.append(Variable(name, value, f"{place}, line {getattr(each, 'line', 0)}", why))
+        variables.append(Variable(name, value, f"{label}, line {getattr(each, 'line', 0)}", why))
     return variables
 
 
-def _inspected(resource: Table, file: str, evidence: Evidence) -> bool:
+def _inspected(resource: Table, file: str, evidence: ClusterEvidence) -> bool:
     """A container as ``docker inspect`` prints it."""
     config = _table(resource, "Config")
-    place = f"{file}, container {resource.get('Name', '')}"
-    variables = [Variable(*str(each).partition("=")[::2], place) for each in config.get("Env") or []]
+    label = f"{file}, container {resource.get('Name', '')}"
+    variables = [Variable(*str(each).partition("=")[::2], label) for each in config.get("Env") or []]
     if not is_broker(variables):
         return False
-    read_container(Container(place, str(config.get("Image", "")), variables), evidence)
+    read_container(Container(label, str(config.get("Image", "")), variables), evidence)
     return True
 
 
-def _variable(name: str, value: object, place: str, why: str = "") -> Variable:
+def _variable(name: str, value: object, label: str, why: str = "") -> Variable:
     if not isinstance(value, Scalar):
-        return Variable(name, str(value or ""), place, why)
+        return Variable(name, str(value or ""), label, why)
     changed = _CHANGED if value.changed else ""
-    return Variable(name, str(value), f"{place}, line {value.line}" if value.line else place, why or changed)
+    return Variable(name, str(value), f"{label}, line {value.line}" if value.line else label, why or changed)
 
 
-def _elsewhere(what: str, place: str, evidence: Evidence) -> None:
-    evidence.not_understood[NotUnderstood(where=place, text=what, why=_ELSEWHERE)] = None
+def _elsewhere(what: str, label: str, evidence: ClusterEvidence) -> None:
+    evidence.not_understood[NotUnderstood(where=label, text=what, why=_ELSEWHERE)] = None
 
 
 def _table(resource: Table, name: str) -> Table:
-    """A table inside a resource; an empty one where there is none."""
+    """A table inside a resource; an empty one where it has no such table."""
     inner = resource.get(name)
     return inner if isinstance(inner, dict) else {}
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import DECIDING, Evidence, Layer, Partition, Slots, Written
+from harness.assess.cluster_files.evidence import DECIDING, ClusterEvidence, Entered, Layer, ReadPartition, Slots
 from harness.assess.configuration import NotUnderstood
 from harness.assess.feature_levels import levels_in, levels_listed
 from workloads import shown
@@ -30,12 +30,12 @@ _ENTRY: Final = re.compile(
 _SYNONYM: Final = re.compile(r"([A-Z_]+_CONFIG):([\w.-]+)=(.*?)(?=, [A-Z_]+_CONFIG:|$)")
 _NEXT: Final = re.compile(r",(?=[a-z][\w.-]*=)")
 _FEATURE: Final = re.compile(r"\s*Feature:.*\bFinalizedVersionLevel:")
-#: What stands for a list that the brokers did not give.
+#: The mark of a list that the brokers did not give.
 _NOT_TOLD: Final = "N/A"
-_NOBODY: Final = frozenset({"", "none", "-1"})
+_NO_LEADER: Final = frozenset({"", "none", "-1"})
 
 
-class _Line(NamedTuple):
+class _PrintedLine(NamedTuple):
     text: str
     where: str
 
@@ -45,17 +45,17 @@ def is_printed(text: str) -> bool:
     return any(_of_tool(line.rstrip()) for line in text.splitlines())
 
 
-def read_printed(text: str, file: str, evidence: Evidence) -> None:
+def read_printed(text: str, file: str, evidence: ClusterEvidence) -> None:
     """Take over what the tools printed.
 
     Raises:
         ValueError: a line is cut off.
         PlanError: it contradicts another file.
     """
-    take: Callable[[_Line], None] | None = None
+    take: Callable[[_PrintedLine], None] | None = None
     counts: dict[str, tuple[int, str]] = {}
     for number, raw in enumerate(text.splitlines(), 1):
-        line = _Line(raw.rstrip(), f"{file}, line {number}")
+        line = _PrintedLine(raw.rstrip(), f"{file}, line {number}")
         if subject := _SUBJECT.fullmatch(line.text):
             take = _taking(subject, evidence)
         elif _LISTED.match(line.text):
@@ -65,9 +65,9 @@ def read_printed(text: str, file: str, evidence: Evidence) -> None:
             take = None
             for name, level in levels.items():
                 evidence.put_feature(name, level, line.where)
-        elif (one := _IN_ONE_LINE.fullmatch(line.text)) and (of := _NAMED.fullmatch(one["of"])):
+        elif (in_one_line := _IN_ONE_LINE.fullmatch(line.text)) and (of := _NAMED.fullmatch(in_one_line["of"])):
             take = None
-            _by_zookeeper(of, one["settings"] or "", line.where, evidence)
+            _by_zookeeper(of, in_one_line["settings"] or "", line.where, evidence)
         elif take is not None and line.text[:1].isspace():
             take(line)
         elif line.text:
@@ -77,19 +77,19 @@ def read_printed(text: str, file: str, evidence: Evidence) -> None:
 
 
 def _of_tool(line: str) -> bool:
-    one = _IN_ONE_LINE.fullmatch(line)
+    in_one_line = _IN_ONE_LINE.fullmatch(line)
     return bool(
         _LISTED.match(line)
         or _SUBJECT.fullmatch(line)
         or _FEATURE.match(line)
-        or (one and re.match(r"(default )?(topic|broker|user|client|ip)", one["of"]))
+        or (in_one_line and re.match(r"(default )?(topic|broker|user|client|ip)", in_one_line["of"]))
     )
 
 
 # --- topics ----------------------------------------------------------------------------------------------------------
 
 
-def _listed(line: _Line, evidence: Evidence, counts: dict[str, tuple[int, str]]) -> None:
+def _listed(line: _PrintedLine, evidence: ClusterEvidence, counts: dict[str, tuple[int, str]]) -> None:
     fields = _fields(line.text)
     topic = _word(fields, "Topic")
     if "Partition" not in fields:
@@ -99,17 +99,17 @@ def _listed(line: _Line, evidence: Evidence, counts: dict[str, tuple[int, str]])
             said.declared = (counts[topic][0], int(_word(fields, "ReplicationFactor")))
         for pair in filter(None, _NEXT.split(fields.get("Configs", "").strip())):
             name, _, value = pair.partition("=")
-            evidence.put(said.listed, Written(name.strip(), value, line.where))
+            evidence.put(said.listed, Entered(name.strip(), value, line.where))
         return
     leader = _word(fields, "Leader") if "Leader" in fields else "?"
     isr = _brokers(_word(fields, "Isr")) if "Isr" in fields else None
     elr = _word(fields, "Elr") if "Elr" in fields else ""
     for name, level in levels_listed({"Elr": elr}).items():
         evidence.put_feature(name, level, line.where)
-    partition = Partition(
+    partition = ReadPartition(
         line.where,
         _brokers(_word(fields, "Replicas")),
-        "" if leader in _NOBODY else leader,
+        "" if leader in _NO_LEADER else leader,
         isr,
         _brokers(elr) if elr != _NOT_TOLD else (),
     )
@@ -138,7 +138,7 @@ def _brokers(text: str) -> tuple[int, ...]:
     return tuple(int(broker) for broker in text.split(",") if broker)
 
 
-def _counted(topic: str, partitions: int, where: str, evidence: Evidence) -> None:
+def _counted(topic: str, partitions: int, where: str, evidence: ClusterEvidence) -> None:
     """Say it where log partitions are missing that the line about their topic counts."""
     said = evidence.topic(topic)
     if said.partitions and len(said.partitions) < partitions:
@@ -152,8 +152,8 @@ def _counted(topic: str, partitions: int, where: str, evidence: Evidence) -> Non
 # --- settings --------------------------------------------------------------------------------------------------------
 
 
-def _taking(subject: re.Match[str], evidence: Evidence) -> Callable[[_Line], None] | None:
-    """What takes the lines below a heading; None where they are of users, clients, loggers and the like."""
+def _taking(subject: re.Match[str], evidence: ClusterEvidence) -> Callable[[_PrintedLine], None] | None:
+    """The reader of the lines below a heading; None where they are of users, clients, loggers and the like."""
     how, kind, name = subject["how"], subject["kind"], subject["name"]
     if kind == "topic" and name is not None:
         evidence.topic(name).owned_whole |= how != "All"
@@ -163,7 +163,7 @@ def _taking(subject: re.Match[str], evidence: Evidence) -> Callable[[_Line], Non
     return None
 
 
-def _of_topic(line: _Line, topic: str, how: str | None, evidence: Evidence) -> None:
+def _of_topic(line: _PrintedLine, topic: str, how: str | None, evidence: ClusterEvidence) -> None:
     said = evidence.topic(topic)
     entry = _entry(line, said.own)
     if entry is None:
@@ -172,11 +172,11 @@ def _of_topic(line: _Line, topic: str, how: str | None, evidence: Evidence) -> N
     own = synonyms[0][0] == "DYNAMIC_TOPIC_CONFIG" if synonyms else how != "All"
     said.owned_whole |= bool(synonyms)
     into = said.own if own else said.effective
-    evidence.put(into, Written(entry["name"], entry["value"], line.where))
+    evidence.put(into, Entered(entry["name"], entry["value"], line.where))
     _agreed(entry, line, into)
 
 
-def _of_broker(line: _Line, name: str | None, how: str | None, evidence: Evidence) -> None:
+def _of_broker(line: _PrintedLine, name: str | None, how: str | None, evidence: ClusterEvidence) -> None:
     every = evidence.of_all
     node = None if name is None else evidence.node(name)
     top = every if node is None else node.layers[Layer.DYNAMIC]
@@ -191,8 +191,8 @@ def _of_broker(line: _Line, name: str | None, how: str | None, evidence: Evidenc
     synonyms = list(_synonyms(entry))
     for source, setting, value in synonyms:
         if source in layers:
-            evidence.put(layers[source], Written(setting, value, line.where))
-    written = Written(entry["name"], entry["value"], line.where)
+            evidence.put(layers[source], Entered(setting, value, line.where))
+    written = Entered(entry["name"], entry["value"], line.where)
     if node is not None and synonyms and not any(source in layers for source, *_ in synonyms):
         evidence.put_default(node, written)
     elif not synonyms:
@@ -201,7 +201,7 @@ def _of_broker(line: _Line, name: str | None, how: str | None, evidence: Evidenc
     _agreed(entry, line, top)
 
 
-def _entry(line: _Line, into: Slots) -> re.Match[str] | None:
+def _entry(line: _PrintedLine, into: Slots) -> re.Match[str] | None:
     """The entry in a line below a heading. A line of another form that names a setting which decides is not passed."""
     entry = _ENTRY.fullmatch(line.text)
     if entry is None:
@@ -218,7 +218,7 @@ def _synonyms(entry: re.Match[str]) -> Iterator[tuple[str, str, str]]:
         yield match[1], match[2], match[3]
 
 
-def _agreed(entry: re.Match[str], line: _Line, into: Slots) -> None:
+def _agreed(entry: re.Match[str], line: _PrintedLine, into: Slots) -> None:
     """Say it where a line contradicts itself: the first synonym is the value that counts."""
     first = next(_synonyms(entry), None)
     name = entry["name"]
@@ -227,7 +227,7 @@ def _agreed(entry: re.Match[str], line: _Line, into: Slots) -> None:
         into[name] = NotUnderstood(where=line.where, text=shown(f"{name}={entry['value']}"), why=why, name=name)
 
 
-def _by_zookeeper(of: re.Match[str], settings: str, where: str, evidence: Evidence) -> None:
+def _by_zookeeper(of: re.Match[str], settings: str, where: str, evidence: ClusterEvidence) -> None:
     if of["kind"] == "topic":
         evidence.topic(of["name"]).owned_whole = True
         into = evidence.topic(of["name"]).own
@@ -235,4 +235,4 @@ def _by_zookeeper(of: re.Match[str], settings: str, where: str, evidence: Eviden
         into = evidence.node(of["name"]).layers[Layer.DYNAMIC]
     for pair in filter(None, _NEXT.split(settings.strip())):
         name, _, value = pair.partition("=")
-        evidence.put(into, Written(name.strip(), value, where))
+        evidence.put(into, Entered(name.strip(), value, where))

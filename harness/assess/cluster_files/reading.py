@@ -11,7 +11,7 @@ import msgspec
 
 from harness.assess.cluster_files.assignments import current_assignment, is_reassignment_text, read_assignment
 from harness.assess.cluster_files.environments import is_environment, of_environment, read_container
-from harness.assess.cluster_files.evidence import Evidence
+from harness.assess.cluster_files.evidence import ClusterEvidence
 from harness.assess.cluster_files.foreign import foreign_json, foreign_text
 from harness.assess.cluster_files.manifests import read_manifests
 from harness.assess.cluster_files.printed import is_printed, read_printed
@@ -39,7 +39,7 @@ class ClusterFiles:
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._evidence = Evidence()
+        self._evidence = ClusterEvidence()
         self._saved: Cluster | None = None
 
     def add(self, path: Path) -> None:

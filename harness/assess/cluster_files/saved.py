@@ -33,7 +33,7 @@ def checked(content: Mapping[str, object]) -> Cluster:
 
 
 def taken(settings: Mapping[str, str], where: str) -> tuple[dict[str, str], list[NotUnderstood]]:
-    """The values of settings as Kafka takes them, and what is none."""
+    """The values of settings as Kafka takes them, and those that it does not take."""
     values: dict[str, str] = {}
     unclear: list[NotUnderstood] = []
     for name, text in settings.items():

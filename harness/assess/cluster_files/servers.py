@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import Evidence, Layer, Written
+from harness.assess.cluster_files.evidence import ClusterEvidence, Entered, Layer
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS
 from harness.assess.properties_files import Entry, entries_in
 from harness.assess.setting_names import names_of_kafka, strange_to_kafka
@@ -32,7 +32,7 @@ class Server(NamedTuple):
     """
 
     source: str
-    entries: tuple[Written, ...]
+    entries: tuple[Entered, ...]
     whole: bool = True
 
 
@@ -55,7 +55,7 @@ def of_properties(text: str, file: str) -> Server:
     strange = [name for name in entries if strange_to_kafka(name, "broker")]
     if 2 * len(strange) > len(entries):
         raise ValueError(f"of its {len(entries)} names no broker has {len(strange)}, {strange[0]} among them")
-    return Server(file, tuple(Written(name, each.value, f"{file}, line {each.line}") for name, each in entries.items()))
+    return Server(file, tuple(Entered(name, each.value, f"{file}, line {each.line}") for name, each in entries.items()))
 
 
 def logs_values(text: str) -> bool:
@@ -69,15 +69,15 @@ def of_log(text: str, file: str) -> list[Server]:
     Raises:
         ValueError: the settings are cut off.
     """
-    servers: dict[str, dict[str, Written]] = {}
-    block: dict[str, Written] | None = None
+    servers: dict[str, dict[str, Entered]] = {}
+    block: dict[str, Entered] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if _OF_LOG.search(line):
             block = {}
             servers[f"{file}, line {number}"] = block
         elif block is not None and (match := _VALUE_OF_LOG.fullmatch(line.rstrip())):
             value = (match["value"] or "").removeprefix("[").removesuffix("]")
-            block[match["name"]] = Written(match["name"], value, f"{file}, line {number}")
+            block[match["name"]] = Entered(match["name"], value, f"{file}, line {number}")
         elif line.strip():
             block = None
     last = {number_of(entries.values()) or source: source for source, entries in servers.items()}
@@ -87,14 +87,14 @@ def of_log(text: str, file: str) -> list[Server]:
     return [Server(source, tuple(servers[source].values()), whole=_LAST in servers[source]) for source in last.values()]
 
 
-def number_of(entries: Iterable[Written]) -> str:
-    """The number of a node among its settings; empty where there is none."""
+def number_of(entries: Iterable[Entered]) -> str:
+    """The number of a node among its settings; empty where they have no number."""
     values = {each.name: each.text.strip() for each in entries}
     numbers = (values.get(name, "") for name in _NUMBERS)
     return next((number for number in numbers if number.isdigit()), "")
 
 
-def read_server(server: Server, evidence: Evidence) -> None:
+def read_server(server: Server, evidence: ClusterEvidence) -> None:
     """Take over the settings of a node: what they do not name has its default.
 
     Raises:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from harness.assess.cluster_files.evidence import Evidence, Node, Said
-from harness.assess.cluster_files.nodes import Chosen, Nodes
+from harness.assess.cluster_files.evidence import ClusterEvidence, ClusterNode, ReadValue
+from harness.assess.cluster_files.nodes import Chosen, ClusterNodes
 from harness.assess.cluster_files.topics import IN_SYNC, UNCLEAN, Inheritance, topic_of
 from harness.assess.cluster_files.worst import worst_first
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, NotUnderstood, Release
 from harness.assess.rules_in_force import ELR_FEATURE, METADATA_FEATURE
 from harness.worlds.kafka.releases import Version
 
-#: What the controller decides by a setting of its own file alone.
+#: Settings by which the controller decides, from its own file alone.
 _OF_CONTROLLERS: Final = ("unclean.leader.election.interval.ms", "broker.session.timeout.ms")
 #: Settings that differ from broker to broker by right.
 _DIRECTORIES: Final = ("log.dirs", "log.dir", "metadata.log.dir")
@@ -28,13 +28,13 @@ _ASKS_SINCE: Final = Version(3, 9, 0)
 _ELIGIBLE_SINCE: Final = Version(4, 1, 0)
 
 
-def settled(evidence: Evidence, source: str, release: Release | None) -> Cluster:
+def settled(evidence: ClusterEvidence, source: str, release: Release | None) -> Cluster:
     """The cluster that the evidence is of, whose brokers are of this release."""
     placed = {name: said for name, said in evidence.topics.items() if said.partitions or said.declared}
     numbers = {
         broker for said in placed.values() for partition in said.partitions.values() for broker in partition.replicas
     }
-    nodes = Nodes(evidence, numbers)
+    nodes = ClusterNodes(evidence, numbers)
     features = {name: int(said.value) for name, said in sorted(evidence.features.items())}
     of_topics = {name: nodes.topics_inherit(name, nodes.brokers.values()) for name in OF_TOPICS}
     if not nodes.apart:
@@ -59,13 +59,13 @@ def settled(evidence: Evidence, source: str, release: Release | None) -> Cluster
     )
 
 
-def _of_controllers(nodes: Nodes, features: Mapping[str, int], release: Release | None) -> dict[str, Chosen]:
-    """What the controllers have of the settings that they decide by, where some brokers are no controllers."""
+def _of_controllers(nodes: ClusterNodes, features: Mapping[str, int], release: Release | None) -> dict[str, Chosen]:
+    """Settings by which the controllers decide, where some brokers are no controllers."""
     if not nodes.apart:
         return {}
     controllers = {UNCLEAN: nodes.topics_inherit(UNCLEAN, nodes.deciding.values())}
     if not nodes.deciding and UNCLEAN in nodes.of_all:
-        controllers[UNCLEAN] = nodes.topics_inherit(UNCLEAN, [Node()])
+        controllers[UNCLEAN] = nodes.topics_inherit(UNCLEAN, [ClusterNode()])
     eligible = features.get(ELR_FEATURE, 0 if METADATA_FEATURE in features else None)
     may_be = eligible > 0 if eligible is not None else release is None or release.version >= _ELIGIBLE_SINCE
     if may_be and IN_SYNC not in nodes.of_all:
@@ -75,7 +75,7 @@ def _of_controllers(nodes: Nodes, features: Mapping[str, int], release: Release 
     return controllers
 
 
-def _of_brokers(nodes: Nodes) -> Iterator[tuple[str, Chosen]]:
+def _of_brokers(nodes: ClusterNodes) -> Iterator[tuple[str, Chosen]]:
     for name, default in OF_BROKERS.items():
         if name not in _OF_EACH:
             who = nodes.deciding if name in _OF_CONTROLLERS and nodes.deciding else nodes.brokers
@@ -83,11 +83,11 @@ def _of_brokers(nodes: Nodes) -> Iterator[tuple[str, Chosen]]:
 
 
 def _by_brokers(of_topics: Mapping[str, Chosen]) -> dict[str, Chosen]:
-    """What topics inherit, under the broker's name that has the topic's unit."""
+    """Settings that topics inherit, under the broker's name that has the topic's unit."""
     return {next(iter(OF_TOPICS[name].brokers)): each for name, each in of_topics.items()}
 
 
-def _of_each(nodes: Nodes) -> dict[str, str]:
+def _of_each(nodes: ClusterNodes) -> dict[str, str]:
     """The settings that every broker has its own of: directories of the worst, roles together, any ZooKeeper."""
     settings: dict[str, str] = {}
     for name in _DIRECTORIES:
@@ -105,23 +105,23 @@ def _of_each(nodes: Nodes) -> dict[str, str]:
     return settings
 
 
-def _directories(nodes: Nodes, name: str) -> list[str]:
+def _directories(nodes: ClusterNodes, name: str) -> list[str]:
     return worst_first(name, (value for _, value in _values(nodes, nodes.brokers, name)))
 
 
-def _values(nodes: Nodes, some: Mapping[str, Node], name: str) -> Iterator[tuple[str, str]]:
-    yield from ((number, slot.value) for number, slot in nodes.said(some, name) if isinstance(slot, Said))
+def _values(nodes: ClusterNodes, some: Mapping[str, ClusterNode], name: str) -> Iterator[tuple[str, str]]:
+    yield from ((number, slot.value) for number, slot in nodes.said(some, name) if isinstance(slot, ReadValue))
 
 
-def _settings_of(nodes: Nodes, some: Mapping[str, Node]) -> dict[str, str]:
+def _settings_of(nodes: ClusterNodes, some: Mapping[str, ClusterNode]) -> dict[str, str]:
     """The settings of nodes that are controllers only, the worst where they differ."""
     names = sorted({*OF_BROKERS, *(name for each in OF_TOPICS.values() for name in each.brokers)})
     have = {name: [value for _, value in _values(nodes, some, name)] for name in names}
     return {name: worst_first(name, values)[0] for name, values in have.items() if values}
 
 
-def _unclear(evidence: Evidence, nodes: Nodes, of_brokers: Mapping[str, Chosen]) -> set[NotUnderstood]:
-    """What was not understood of the cluster; what topics inherit is said of those that do."""
+def _unclear(evidence: ClusterEvidence, nodes: ClusterNodes, of_brokers: Mapping[str, Chosen]) -> set[NotUnderstood]:
+    """Everything of the cluster that was not understood; settings that topics inherit are said of those that do."""
     some = nodes.brokers | nodes.deciding
     own = {slot for name in _OF_EACH for _, slot in nodes.said(some, name) if isinstance(slot, NotUnderstood)}
     return {*evidence.not_understood, *own, *(each for chosen in of_brokers.values() for each in chosen.unclear)}

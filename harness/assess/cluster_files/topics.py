@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import Partition, Said, Slot, TopicSaid
+from harness.assess.cluster_files.evidence import ReadPartition, ReadValue, Slot, TopicSaid
 from harness.assess.cluster_files.nodes import Chosen
 from harness.assess.cluster_files.worst import worst_first
 from harness.assess.configuration import OF_TOPICS, NotUnderstood, Now, Topic
@@ -27,7 +27,7 @@ _BY_FEATURE: Final = (
 
 
 class Inheritance(NamedTuple):
-    """What topics inherit, by setting, and of unclean elections and of replicas in sync what the controllers have.
+    """Settings that topics inherit, and of unclean elections and of replicas in sync the controllers' own.
 
     ``controllers`` has no entry where the brokers decide alone: no node is a broker only, or the release asks no one.
     """
@@ -70,7 +70,7 @@ def _settings(said: TopicSaid, inheritance: Inheritance) -> tuple[dict[str, str]
             unclear += doubts
         elif slot is None:
             unclear += inheritance.of_brokers[name].unclear
-        if isinstance(slot, Said):
+        if isinstance(slot, ReadValue):
             settings[name] = slot.value
         elif slot is not None:
             unclear.append(slot)
@@ -80,26 +80,26 @@ def _settings(said: TopicSaid, inheritance: Inheritance) -> tuple[dict[str, str]
 def _unclean(
     said: TopicSaid, shown_by_broker: Slot | None, brokers: Chosen, controllers: Chosen
 ) -> tuple[Slot | None, Collection[NotUnderstood]]:
-    """Who may be elected: the topic's own value, or the controllers'; a broker shows what it has inherited itself."""
+    """Decide who may be elected: the topic's own value, or the controllers'; a broker shows its own, too."""
     default = OF_TOPICS[UNCLEAN].default
     mine, theirs = brokers.value or default, controllers.value or default
     shown = None if said.owned_whole else shown_by_broker
     if isinstance(shown, NotUnderstood):
         return shown, ()
     value = mine if shown is None else shown.value
-    if controllers.known and shown is None:
-        return Said(theirs, "the controllers"), controllers.unclear
-    own = shown is not None and brokers.known and mine != value
+    if controllers.is_known and shown is None:
+        return ReadValue(theirs, "the controllers"), controllers.unclear
+    own = shown is not None and brokers.is_known and mine != value
     if own or (value == theirs and not controllers.unclear):
         return shown, ()
-    has = "the brokers have" if brokers.known else "the listing, which may show the brokers' value, has"
+    has = "the brokers have" if brokers.is_known else "the listing, which may show the brokers' value, has"
     return _doubt(UNCLEAN, f"{has} {value}", value, controllers)
 
 
 def _in_sync(
     _: TopicSaid, shown_by_broker: Slot | None, brokers: Chosen, controllers: Chosen
 ) -> tuple[Slot | None, Collection[NotUnderstood]]:
-    """How many must be in sync: where replicas are eligible that left the ISR, the controllers' file may decide.
+    """Decide how many must be in sync: where replicas are eligible that left the ISR, the controllers' file may decide.
 
     A cluster that is made with that feature, or gets it, writes the controllers' value as that of the whole cluster
     (``ConfigurationControlManager.maybeGenerateElrSafetyRecords``, KIP-966): it counts before every broker's file.
@@ -108,7 +108,7 @@ def _in_sync(
         return shown_by_broker, ()
     default = OF_TOPICS[IN_SYNC].default
     mine, theirs = brokers.value or default, controllers.value or default
-    if mine == theirs or (not controllers.known and brokers.value is None):
+    if mine == theirs or (not controllers.is_known and brokers.value is None):
         return None, brokers.unclear
     slot, doubts = _doubt(IN_SYNC, f"the brokers have {mine}", mine, controllers)
     return slot, (*doubts, *brokers.unclear)
@@ -117,17 +117,17 @@ def _in_sync(
 _DECIDED: Final = {UNCLEAN: _unclean, IN_SYNC: _in_sync}
 
 
-def _doubt(name: str, has: str, value: str, controllers: Chosen) -> tuple[Said, tuple[NotUnderstood, ...]]:
+def _doubt(name: str, has: str, value: str, controllers: Chosen) -> tuple[ReadValue, tuple[NotUnderstood, ...]]:
     """The best of a value that was read and of the controllers', and the doubt which of them counts."""
     theirs = controllers.value or OF_TOPICS[name].default
     why = _BY_FILE if name == UNCLEAN else _BY_FEATURE
-    text = f"{has}, the controllers have {theirs}" if controllers.known else f"{has}, the controllers are not known"
-    way_out = _SET if controllers.known else _GIVE
+    text = f"{has}, the controllers have {theirs}" if controllers.is_known else f"{has}, the controllers are not known"
+    way_out = _SET if controllers.is_known else _GIVE
     doubt = NotUnderstood(where=name, text=text, why=f"{why}; {way_out}", name=name, at_best=True)
-    return Said(worst_first(name, [value, theirs])[-1], name), (doubt,)
+    return ReadValue(worst_first(name, [value, theirs])[-1], name), (doubt,)
 
 
-def _now(partitions: Collection[Partition]) -> Now:
+def _now(partitions: Collection[ReadPartition]) -> Now:
     in_sync = [(partition.isr, partition.replicas) for partition in partitions if partition.isr is not None]
     return Now(
         leaderless=sum(not partition.leader for partition in partitions),

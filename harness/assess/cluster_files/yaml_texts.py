@@ -14,7 +14,7 @@ from typing import Final, Self
 import yaml
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
-#: Scalars without quotes of which YAML, or some program's YAML, makes something else than is written.
+#: Scalars without quotes that YAML, or some program's YAML, changes.
 _CHANGED: Final = re.compile(
     r"y|n|yes|no|on|off|[-+]?0[0-9_xob][0-9a-f_]*|[-+]?[0-9]+_[0-9_]+|[-+]?[0-9]*\.[0-9]*(e[-+]?[0-9]+)?"
     r"|[-+]?[0-9]+e[-+]?[0-9]+|[-+]?\.(inf|nan)|[0-9]+(:[0-9]+)+",
@@ -50,8 +50,8 @@ def documents_in(text: str) -> list[object]:
     return [_built(node, {}) for node in nodes]
 
 
-def _built(node: yaml.Node, built: dict[int, object]) -> object:
-    """What a node is; one that aliases name is the same each time, so that nothing grows by them."""
+def _built(node: yaml.ClusterNode, built: dict[int, object]) -> object:
+    """The content of a node; one that aliases name is the same each time, so that nothing grows by them."""
     if id(node) not in built:
         if isinstance(node, yaml.MappingNode):
             built[id(node)] = _mapping(node, built)

@@ -94,7 +94,7 @@ class Sourced(Answers):
 
 
 def of_unclean_elections(answers: Answers) -> tuple[str, bool]:
-    """Whether unclean elections count as allowed, and whether that is known."""
+    """The value of unclean elections that counts, and whether it is known."""
     cluster = _read(answers, ["b:1"], Progress())  # type: ignore[arg-type]
     (topic,) = cluster.topics
     return cluster.setting_of(topic, UNCLEAN), not topic.not_understood

@@ -40,7 +40,7 @@ INHERITED: Mapping[str, tuple[str, int]] = {
     "log.retention.ms": ("retention.ms", 1),
     "log.cleaner.delete.retention.ms": ("delete.retention.ms", 1),
 }
-#: What Kafka lets operators change while brokers run, by broker or for all.
+#: Settings that Kafka lets operators change while brokers run, by broker or for all.
 DYNAMIC = tuple(
     name for name in DRAWN if name in INHERITED and name not in {"log.retention.hours", "log.cleanup.policy"}
 )

@@ -1,4 +1,4 @@
-"""What Kafka's tools print, of every release, is read with the values that it shows."""
+"""Texts of Kafka's tools, of every release, are read with the values that they show."""
 
 from __future__ import annotations
 

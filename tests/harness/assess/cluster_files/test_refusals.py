@@ -1,4 +1,4 @@
-"""What other programs print is refused by name, with what to give instead, and no text is tried as something else."""
+"""Texts of other programs are refused by name, with what to give instead, and no text is tried as something else."""
 
 from __future__ import annotations
 

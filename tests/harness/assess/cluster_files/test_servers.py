@@ -68,8 +68,8 @@ def test_of_a_log_the_last_start_counts(tmp_path: Path) -> None:
     [
         ('min.insync.replicas="2"', IN_SYNC, "quotes"),
         ("min.insync.replicas=2  # two copies", IN_SYNC, "comment"),
-        ("min.insync.replicas=${env:MIN_ISR}", IN_SYNC, "stands for a value"),
-        ("min.insync.replicas={{ min_isr }}", IN_SYNC, "stands for a value"),
+        ("min.insync.replicas=${env:MIN_ISR}", IN_SYNC, "filled in elsewhere"),
+        ("min.insync.replicas={{ min_isr }}", IN_SYNC, "filled in elsewhere"),
         ("min.insync.replicas=2.0", IN_SYNC, "whole number"),
         ("min.insync.replicas=0", IN_SYNC, "no value below 1"),
         ("min.insync.replicas=99999999999", IN_SYNC, "beyond"),
@@ -78,14 +78,14 @@ def test_of_a_log_the_last_start_counts(tmp_path: Path) -> None:
         ("unclean.leader.election.enable=0", UNCLEAN, "true or false"),
         ("log.retention.hours=7d", "log.retention.hours", "whole number"),
         ("log.retention.ms=1_000", "log.retention.ms", "whole number"),
-        ("log.cleanup.policy=compacted", "log.cleanup.policy", "none of delete, compact"),
+        ("log.cleanup.policy=compacted", "log.cleanup.policy", "not one of delete, compact"),
         ("min.insync.replica=2", IN_SYNC, "no such setting"),
         ("min.in.sync.replicas=2", IN_SYNC, "no such setting"),
         ("kafka.min.insync.replicas=2", IN_SYNC, "no such setting"),
         ("spring.kafka.unclean.leader.election.enable=true", UNCLEAN, "no such setting"),
         ("KAFKA_MIN_INSYNC_REPLICAS=2", IN_SYNC, "no such setting"),
         ("retention.ms=1000", "log.retention.ms", "no such setting"),
-        ("process.roles=${env:ROLES}", "process.roles", "stands for a value"),
+        ("process.roles=${env:ROLES}", "process.roles", "filled in elsewhere"),
     ],
 )
 def test_what_is_no_value_is_said_with_its_place(line: str, name: str, why: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which value counts: by its place, by who decides, and never by the order of files."""
+"""A value counts by its layer and by who decides, and never by the order of files."""
 
 from __future__ import annotations
 
@@ -94,19 +94,19 @@ def test_a_listing_shows_what_brokers_have_and_a_topics_own_value_counts_before_
 
 
 @pytest.mark.parametrize(
-    ("release", "level", "known"),
+    ("release", "level", "is_known"),
     [("4.1.0", "", False), ("", "", False), ("4.0.0", "", True), ("3.9.1", "", True), ("4.1.0", "0", True),
      ("4.0.0", "1", False)],
 )  # fmt: skip
 def test_the_controllers_file_may_decide_how_many_must_be_in_sync(
-    *, release: str, level: str, known: bool, tmp_path: Path
+    *, release: str, level: str, is_known: bool, tmp_path: Path
 ) -> None:
     """Kafka 4.3.1: brokers' files with 2 and a controller's without it made a cluster in which 1 counts."""
     silent = {name: text.replace("min.insync.replicas=2\n", "") for name, text in CONTROLLERS.items()}
     features = f"Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: {level}\tEpoch: 1\n" if level else ""
     cluster = read(tmp_path, {"topics.txt": LISTING + features, **BROKERS, **silent}, release)
     assert decided(cluster, IN_SYNC) == {IN_SYNC: "2"}
-    assert (unclear(cluster) == set()) is known
+    assert (unclear(cluster) == set()) is is_known
     shown = LISTING.replace("segment.bytes=1073741824", "min.insync.replicas=1") + features
     listed = read(tmp_path, {"topics.txt": shown, **BROKERS, **silent}, release)
     assert (decided(listed, IN_SYNC), unclear(listed)) == ({IN_SYNC: "1"}, set())
@@ -146,8 +146,8 @@ def test_every_brokers_own_value_wins_over_that_of_the_cluster(tmp_path: Path) -
     text = "".join(DYNAMIC.format(number, UNCLEAN, "true") for number in (1, 2, 3)) + DEFAULT.format(UNCLEAN, "false")
     cluster = with_listing(tmp_path, "brokers.txt", text)
     assert (decided(cluster, UNCLEAN), cluster.differing) == ({UNCLEAN: "true"}, {})
-    one = DYNAMIC.format(1, UNCLEAN, "true") + DEFAULT.format(UNCLEAN, "false")
-    cluster = with_listing(tmp_path, "brokers.txt", one)
+    of_one = DYNAMIC.format(1, UNCLEAN, "true") + DEFAULT.format(UNCLEAN, "false")
+    cluster = with_listing(tmp_path, "brokers.txt", of_one)
     assert (decided(cluster, UNCLEAN), cluster.differing) == ({UNCLEAN: "true"}, {UNCLEAN: ("true", "false")})
 
 
