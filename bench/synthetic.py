@@ -64,7 +64,8 @@ class SyntheticHistory(NamedTuple):
 class Block(NamedTuple):
     """Clustered rows of one block: those of its partitions, and those of no partition. Indexes count from 0.
 
-    ``details`` are the texts of the column; ``operations`` counts the completions that the history is measured by.
+    ``details`` and ``errors`` are the texts of these columns; ``operations`` counts the completions that the history is
+    measured by.
     """
 
     rows: Columns
@@ -75,6 +76,7 @@ class Block(NamedTuple):
     joined: bool
     subjects: Subjects
     details: tuple[str, ...]
+    errors: tuple[str, ...]
 
 
 class BlockBuilder:
@@ -206,6 +208,7 @@ def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] 
         joined(own),
         subjects(own),
         tuple(_told_later(detail, -bounds[1], names) for detail in rows.names["detail"]),
+        tuple(rows.names["error"]),
     )
 
 
@@ -290,28 +293,31 @@ def _write(directory: Path, blocks: list[Block]) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     rows = 0
     with (directory / CLUSTERED).open("wb") as sink, open_writer(sink, metadata) as writer:
-        for part, names, details in _row_groups(blocks):
-            table = to_table(part, {"key": names, "error": [], "detail": details})
+        for part, names in _row_groups(blocks):
+            table = to_table(part, names)
             writer.write_table(table, row_group_size=table.num_rows)
             rows += table.num_rows
     return rows
 
 
-def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str], list[str]]]:
+def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, dict[str, list[str]]]]:
     """Blocks laid together to row groups: first all rows of partitions, then all others.
 
-    With each come the texts of its log partitions and details.
+    With each come the texts of its log partitions, errors and details.
     """
     for rest in (False, True):
         index, time_us = 0, 0
         waiting: list[Columns] = []
         details: list[str] = []
+        errors: list[str] = []
         for number, block in enumerate(blocks):
             part = _shifted(block.rest if rest else block.rows, index, time_us)
             if not rest:
                 _, ranks = np.unique(part["key"], return_inverse=True)
                 part["key"] = ranks + len(waiting) * KEYS
             part["detail"] = np.where(part["detail"] == NONE, NONE, part["detail"] + len(details))
+            part["error"] = np.where(part["error"] == NONE, NONE, part["error"] + len(errors))
+            errors += block.errors
             renamed = {_name(0, key): _name(number, key) for key in range(KEYS)}
             details += [_told_later(detail, time_us, renamed) for detail in block.details]
             waiting.append(part)
@@ -319,6 +325,7 @@ def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str], list[
             rows = sum(len(columns["key"]) for columns in waiting)
             if rows and (rows >= ROWS_A_GROUP or number == len(blocks) - 1):
                 first = number + 1 - len(waiting)
-                names = [""] if rest else [_name(b, k) for b in range(first, number + 1) for k in range(KEYS)]
-                yield {name: np.concatenate([columns[name] for columns in waiting]) for name in part}, names, details
-                waiting, details = [], []
+                keys = [""] if rest else [_name(b, k) for b in range(first, number + 1) for k in range(KEYS)]
+                rows_of = {name: np.concatenate([columns[name] for columns in waiting]) for name in part}
+                yield rows_of, {"key": keys, "error": errors, "detail": details}
+                waiting, details, errors = [], [], []
