@@ -192,7 +192,7 @@ def test_output_in_the_readme_is_that_of_its_command(tmp_path: Path, command: st
     for folder in ("plans", "docs"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     program = [sys.executable, "-c", "from harness.cli import main; main()", *shlex.split(command)]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=1_000, check=False)
     assert done.returncode == 0, done.stderr
     shown, printed = (re.sub(r"\d+", "#", text).split() for text in (output, done.stdout))
     assert len(shown) > 10

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import pytest_collection_modifyitems
 from tests.sessions import begun, printed
 
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 TESTS = """
 import os, pathlib, pytest, time
 

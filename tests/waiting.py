@@ -1,10 +1,10 @@
-"""Waiting for what a cluster, or another process, does a moment after it was asked to, and never for long."""
+"""Waiting for what a cluster, or another process, does a moment after it was asked to, or on a busy machine minutes."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-LIMIT_S: Final = 60.0
+LIMIT_S: Final = 240.0
 _PAUSE_S: Final = 0.1
 
 

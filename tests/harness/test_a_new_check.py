@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-LIMIT_S: Final = 240.0
+LIMIT_S: Final = 600.0
 ROOT: Final = Path(__file__).parents[2]
 
 ANOMALY: Final = '''

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 ROOT = Path(__file__).parents[2]
 
 FILE = '''

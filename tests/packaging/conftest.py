@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 
 
 class Installed(NamedTuple):

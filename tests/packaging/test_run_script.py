@@ -22,7 +22,7 @@ from tests.packaging.conftest import ROOT
 from tests.packaging.traced import signal_as_child_is_reaped
 from tests.waiting import wait_until
 
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 #: ackproof as far as the script knows it. Where there is a file "endless", a soak goes on until it is asked to end, and
 #: healing takes as long as there is a file "slow".
 STAND_IN = """

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("end-to-end")]
 
-LIMIT_S = 240
+LIMIT_S = 600
 BOTH_WORLDS = """
 families = ["kill"]
 [settings]

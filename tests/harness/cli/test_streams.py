@@ -26,7 +26,7 @@ def ackproof(
     """A command in a process of its own, with ``redirected`` behind it, such as ``>&-``."""
     command = ["bash", "-c", f'"$@" {redirected}', "bash", sys.executable, "-c", MAIN, *arguments]
     variables = os.environ | environment
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=240, cwd=where)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=600, cwd=where)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("stories", "S03", "--settings", "a1"), ("schema", "matrix")])
@@ -52,7 +52,7 @@ def test_a_signal_after_the_last_word_changes_nothing(number: signal.Signals) ->
     """While Spark ends, for example."""
     late = f"import atexit, os; atexit.register(os.kill, os.getpid(), {number.value}); {MAIN}"
     command = [sys.executable, "-c", late, "report", "nowhere"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.stderr == "ackproof: nowhere is not a campaign; name a directory below results/\n"
     assert done.returncode == 64
 
@@ -84,7 +84,7 @@ def unread(*arguments: str) -> tuple[int, str]:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-c", MAIN, *arguments]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=240)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=600)
     os.close(writer)
     complaints = [line for line in done.stderr.splitlines() if line.startswith("ackproof")]
     return done.returncode, "\n".join(complaints)  # a slow machine shows progress, too

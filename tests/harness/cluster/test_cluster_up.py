@@ -26,7 +26,7 @@ TEXT = (ROOT / "docs" / "guides" / "cluster-by-hand.md").read_text(encoding="utf
 COMMANDS = [line.partition(" #")[0].split() for line in TEXT.splitlines() if line.startswith("ackproof ")]
 UP, SHOW, KILL, CUT, HEAL, HEAL_DEAD, _ = COMMANDS
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 
 
 def begun(words: list[str], directory: Path) -> subprocess.Popen[str]:

@@ -20,7 +20,7 @@ from harness.run.healing import heal
 
 pytestmark = pytest.mark.system
 #: The limit of all deaths together.
-LIMIT_S = 300.0
+LIMIT_S = 600.0
 
 #: A little harness that opens a host with two frozen nodes, and dies at its Nth line of the journal. It imports once;
 #: each line of its input (a directory, N, "before" or "after") is a death that a child plays. It prints how each ended.

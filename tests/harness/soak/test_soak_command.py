@@ -35,7 +35,7 @@ parallel = 1
 workload = { writes_per_second = 30.0, duration_ms = 8_000, drain_limit_ms = 15_000 }
 faults = { count = 2, exercised_min = 1, at_stake_min = 1 }
 """
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 ROOT = Path(__file__).parents[3]
 
 

@@ -21,7 +21,7 @@ from harness.reference.server.codec import APIS
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.handlers.committed import partition_of
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.system
 METADATA_REQUEST = b"\0\x03\0\x01\0\0\0\x07\0\x04test\0\0\0\0"
 
 

@@ -15,7 +15,7 @@ from harness.reference.server.codec.wire import by_topic
 from harness.reference.server.handlers.committed import partition_of
 from harness.worlds.kafka.jvm import tool_command
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.system
 COUNT = 20
 GROUPS = "consumer.group.ConsumerGroupCommand"
 TRANSACTIONS = "TransactionsCommand"
