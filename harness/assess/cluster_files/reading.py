@@ -25,8 +25,8 @@ from harness.errors import PlanError
 from workloads import shown
 
 WHAT: Final = (
-    "a file that kafka-topics.sh --describe or kafka-configs.sh --describe printed, the JSON of a reassignment, "
-    "a server.properties, or what `ackproof assess --save` wrote"
+    "a file that kafka-topics.sh --describe, kafka-configs.sh --describe or kafka-features.sh describe printed, the "
+    "JSON of a reassignment, a server.properties, YAML of Strimzi or compose, or what `ackproof assess --save` wrote"
 )
 #: YAML has its own beginnings, and lines further in below a key; properties have neither.
 _YAML: Final = re.compile(r"^(---|apiVersion:|kind:|services:)|^[\w.-]+:[ \t]*\r?\n[ \t]+\S", re.MULTILINE)

@@ -16,7 +16,6 @@ from workloads.plan import WorkloadPlan
 
 #: Every wait of these tests. Seconds, but a client that has joined a group on a busy machine took longer than 20.
 LIMIT_US = 240_000_000
-PARTITIONS = ("ackproof-0", "ackproof-1", "ackproof-2")
 
 
 def spec(settings: dict[str, Any] | None = None, **others: Any) -> RunSpec:
