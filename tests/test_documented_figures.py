@@ -37,7 +37,9 @@ OF_RUNS: Final = re.compile(
     r"^\|(?=.*\b(?:p50|p99|lost|acknowledged|written twice|met writes|in faults)\b).*\|\n\|[-|: ]+\|", re.MULTILINE
 )
 #: Commands and scripts that print such a table again.
-PRINTED_BY: Final = re.compile(r"ackproof (?:bench|compare|finding|hunt)\b|make bench|-m tests\.|tests/[\w/]+\.py")
+PRINTED_BY: Final = re.compile(
+    r"ackproof (?:compare|finding|hunt)\b|python -m bench|make bench|-m tests\.|tests/[\w/]+\.py"
+)
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 

@@ -115,3 +115,8 @@ def whole(text: str, otherwise: int) -> int:
         ValueError: it is no whole number, so that its reader let something pass.
     """
     return int(text) if text else otherwise
+
+
+def whole_ms(text: str, otherwise: int) -> int:
+    """The whole milliseconds of a time, which librdkafka takes with a fraction."""
+    return whole(text.partition(".")[0], otherwise)

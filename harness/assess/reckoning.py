@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.assess.client_settings import effective, excluded
 from harness.assess.configuration import Client, Cluster
-from harness.assess.grouping import TopicGroup, whole
+from harness.assess.grouping import TopicGroup, whole, whole_ms
 from harness.assess.performing import OF_MEMBERS
 from harness.assess.rules_in_force import ends_safely, has_sequences, rules_of
 from workloads import NO_ERA, Settings
@@ -55,9 +55,7 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     if group.settings["flush.messages"] == "1":
         values["flush.messages"] = 1
     for name in TIMES:
-        value = whole(
-            (client.get(name) or cluster.broker_setting(name)).partition(".")[0], 0
-        )  # 0.5 is less than simulated
+        value = whole_ms(client.get(name) or cluster.broker_setting(name), 0)
         values[name] = min(max(value, 1 if name != "linger.ms" else 0), _MOST_MS.get(name, _HOUR_MS))
     # librdkafka takes a request limit beyond the limit of the delivery; then the shorter one acts.
     spare_ms = _number(values, "delivery.timeout.ms") - _number(values, "linger.ms")

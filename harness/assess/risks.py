@@ -10,7 +10,7 @@ from harness.assess.broker_risks import OUTAGE_MS, of_brokers
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.concerns import COPIES, risk
 from harness.assess.configuration import Client, Cluster
-from harness.assess.grouping import SMALL_BYTES, TopicGroup, whole
+from harness.assess.grouping import SMALL_BYTES, TopicGroup, whole, whole_ms
 from harness.assess.internal_topics import of_internal, of_own_settings, of_unmakeable
 from harness.assess.own_topics import risks_of_own_topics
 from harness.assess.reckoning import LATEST
@@ -116,7 +116,7 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Concern]:
 def _of_limits(cluster: Cluster, values: Mapping[str, str]) -> Iterator[Concern]:
     """The time of a write. Kafka's own client refuses less than linger.ms and request.timeout.ms together."""
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)
-    spent_ms = whole(values["request.timeout.ms"], 0) + whole(values["linger.ms"], 0)
+    spent_ms = whole(values["request.timeout.ms"], 0) + whole_ms(values["linger.ms"], 0)
     if (limit_ms := whole(values["delivery.timeout.ms"], NEVER)) < session_ms + _SPARE_MS:
         yield risk(
             "delivery-timeout",

@@ -25,9 +25,9 @@ from workloads.history import HistoryError, export_jsonl
 @click.option("--out", type=path_type, help="The file to write, instead of standard output.")
 @click.pass_obj
 def export(terminal: Terminal, run_dir: Path, out: Path | None) -> int:
-    """Write the history of RUN_DIR as JSON lines, with what judges it as the run was judged.
+    """Write the history of RUN_DIR as JSON lines.
 
-    Those are the settings and the faults of the run, and what its replicas' disks held.
+    With it go the settings and faults of the run, and what its replicas' disks held: `check` judges it as the run was.
     """
     history = run_dir / HISTORY if (run_dir / HISTORY).is_dir() else run_dir
     if not any(history.glob("*.parquet")):

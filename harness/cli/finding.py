@@ -13,9 +13,9 @@ from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.findings import (
     FINDINGS,
     AsDocumented,
-    Asked,
     PlayableFinding,
     Played,
+    PlayRequest,
     PlayVerdict,
     asked_for,
     compared,
@@ -76,7 +76,7 @@ def finding(
     return _play(terminal, asked_for(chosen, way, version, client), runs)
 
 
-def _play(terminal: Terminal, asked: Asked, runs: int) -> int:
+def _play(terminal: Terminal, asked: PlayRequest, runs: int) -> int:
     entry = asked.finding.entry
     if not terminal.as_json:
         terminal.fold(f"finding {entry.number}: {entry.title}")
@@ -114,7 +114,7 @@ def _observed(played: Played, number: int | None) -> Iterator[str]:
         yield f"- could not be observed: {played.why}"
 
 
-def _conclusion(asked: Asked, played: Sequence[Played], outcome: AsDocumented) -> str:
+def _conclusion(asked: PlayRequest, played: Sequence[Played], outcome: AsDocumented) -> str:
     shown = sum(each.verdict is PlayVerdict.SHOWN for each in played)
     unknown = sum(each.verdict is PlayVerdict.NOT_OBSERVED for each in played)
     if len(played) == 1:

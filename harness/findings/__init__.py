@@ -4,7 +4,7 @@ docs/findings has a page for each number, and ``harness/known_defects.toml`` an 
 """
 
 from harness.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
-from harness.findings.playing import AsDocumented, Asked, asked_for, compared, plays
+from harness.findings.playing import AsDocumented, PlayRequest, asked_for, compared, plays
 from harness.findings.register import FINDINGS
 from harness.findings.stage import PARTITIONS, OpenCluster
 
@@ -12,9 +12,9 @@ __all__ = [
     "FINDINGS",
     "PARTITIONS",
     "AsDocumented",
-    "Asked",
     "InUse",
     "OpenCluster",
+    "PlayRequest",
     "PlayVerdict",
     "PlayableFinding",
     "Played",

@@ -33,7 +33,7 @@ class AsDocumented(StrEnum):
     UNKNOWN = "not known"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class PlayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The plays that are asked for: a finding, a way of it, and the releases in use."""
 
     finding: PlayableFinding
@@ -72,7 +72,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.chosen.expects(self.finding, self.releases)
 
 
-def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client: str = "") -> Asked:
+def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client: str = "") -> PlayRequest:
     """Choose plays: by default the first way, the default release, and the usual client ("java:3.9.2" has a release).
 
     Raises:
@@ -100,10 +100,10 @@ def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client
     if missing or (finding.programs and os.geteuid() != 0):
         lacks = f"the programs {', '.join(missing)}" if missing else "root"
         raise HostError(f"finding {finding.number} needs {lacks}: see `ackproof doctor`")
-    return Asked(finding=finding, way=way, version=version, client=library, client_version=release)
+    return PlayRequest(finding=finding, way=way, version=version, client=library, client_version=release)
 
 
-def plays(asked: Asked, runs: int, progress: Progress) -> Iterator[Played]:
+def plays(asked: PlayRequest, runs: int, progress: Progress) -> Iterator[Played]:
     """Play it so often, each time on a new cluster; what cannot be observed is an answer, not an exception.
 
     Raises:
@@ -121,7 +121,7 @@ def plays(asked: Asked, runs: int, progress: Progress) -> Iterator[Played]:
         yield played
 
 
-def _played(asked: Asked, directory: Path, progress: Progress) -> Played:
+def _played(asked: PlayRequest, directory: Path, progress: Progress) -> Played:
     stage = FindingStage(
         version=asked.version,
         client=asked.client,

@@ -64,8 +64,8 @@ def test_a_usual_cluster_has_no_risk() -> None:
         "log.dirs": "/var/lib/kafka/data", "log.dir": "/tmp/kafka-logs", "offsets.retention.minutes": "10080",
         "offsets.topic.replication.factor": "3", "transaction.state.log.min.isr": "2", "min.insync.replicas": "2",
         "default.replication.factor": "3", "auto.create.topics.enable": "true", "offsets.commit.required.acks": "-1",
-        "controlled.shutdown.enable": "true", "producer.id.expiration.ms": "86400000", "log.flush.interval.ms": "null",
-        "controller.quorum.voters": "1@a:1,2@b:1,3@c:1", "metadata.log.dir": "null", "log.retention.bytes": "-1",
+        "controlled.shutdown.enable": "true", "producer.id.expiration.ms": "86400000",
+        "controller.quorum.voters": "1@a:1,2@b:1,3@c:1", "log.retention.bytes": "-1",
     }  # fmt: skip
     assert risks(a_cluster(settings, racks=3), MEMBER) == {}
 
@@ -80,7 +80,7 @@ def test_a_usual_cluster_has_no_risk() -> None:
         ({"log.dirs": "/mnt/ramdisk"}, "temporary-log.dirs", "/mnt/ramdisk"),
         ({"log.dirs": "C:\\tmp\\kafka-logs"}, "temporary-log.dirs", "C:\\tmp"),
         ({"log.dirs": "", "log.dir": "/tmp/kafka-logs"}, "temporary-log.dirs", "/tmp/kafka-logs"),
-        ({"log.dirs": "null", "log.dir": "/tmp/kafka-logs"}, "temporary-log.dirs", "/tmp/kafka-logs"),
+        ({"log.dir": "/tmp/kafka-logs"}, "temporary-log.dirs", "/tmp/kafka-logs"),
         ({"log.dirs": "/d", "metadata.log.dir": "/run/kafka"}, "temporary-metadata.log.dir", "the cluster's metadata"),
         ({"offsets.retention.minutes": "60"}, "offsets-retention", "offsets.retention.minutes=60 is shorter"),
         ({"offsets.retention.minutes": "1440"}, "offsets-retention", "weekend"),
