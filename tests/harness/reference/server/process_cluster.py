@@ -19,7 +19,7 @@ from harness.reference.server.codec import APIS
 from harness.reference.server.codec.wire import decode, request_frame
 
 CONTROLLER = 100
-LIMIT_S = 120.0
+LIMIT_S = 240.0
 T = TypeVar("T")
 
 
@@ -67,7 +67,7 @@ class Cluster:
             "directory": str(home / "data"),
             "control_socket": str(home / "control"),
             "trace": str(home / "trace.jsonl"),
-            "max_lifetime_s": 600.0,
+            "max_lifetime_s": 3_600.0,
             **self._config,
         }
         (home / "config.json").write_text(json.dumps(config))
