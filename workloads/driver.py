@@ -9,45 +9,51 @@ The owner of the clock decides when a phase is over; see :mod:`harness.phases`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import msgspec
-
 from workloads.client import Clients, Clock, Membership, Offsets
+from workloads.closings import CLOSING_MS, SETTLE_MS, Begun, Closing, Closings
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
+from workloads.ending import Leaders, RunEnding, mark_phase
 from workloads.final_read import Drain
-from workloads.generators import DueWrite, kind_of, topics_of
-from workloads.group_end import CommittedAgain, CommittedQuestions, GroupEnd
+from workloads.generators import kind_of, topics_of
+from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
-from workloads.operations import HARNESS, CleanerTimes, Event, EventType, FreshWrites, Function, Poll, Recorder
+from workloads.operations import Poll, Recorder
 from workloads.pipeline import PipelineReaders, pipeline_end
 from workloads.pipeline_member import Pipeline
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, RunProducers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import SilenceLimit
-from workloads.roles import AfterHealing, Reading, Writing
-from workloads.settings import CommitMode, IsolationLevel, Settings
+from workloads.roles import Reading, Writing
+from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
+from workloads.steady_writes import DueWrite
 from workloads.stepped_member import SteppedMember
 from workloads.transactional_producer import Asked, OpenTransaction, TransactionalProducer
 from workloads.transactions import TransactionProducers
 
 __all__ = [
+    "CLOSING_MS",
     "OUTSTANDING_MAX",
-    "AfterHealing",
+    "SETTLE_MS",
     "Asked",
+    "Begun",
+    "Closing",
     "Drain",
     "DueWrite",
+    "Leaders",
     "OpenTransaction",
     "Reader",
     "Readers",
     "RecoveryWrites",
+    "RunEnding",
     "SendCounts",
     "StableOffsets",
     "SteppedMember",
@@ -75,10 +81,7 @@ class Workload:
             ``outputs`` the others.
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
-        before_reading: what is left to do, and to ask, before the final read.
-        stable: the question before the final read whether a transaction is open; None without transactions. With it
-            the final state is read at both isolation levels.
-        after_healing: the questions to the cluster after the final read.
+        group_end: the last work of the consumer group; None without one.
         kind: the kind of the workload.
         new_process: hands out the process ids of the run, each once.
     """
@@ -87,7 +90,6 @@ class Workload:
         self, plan: WorkloadPlan, settings: Settings, *, clients: Clients, clock: Clock, recorder: Recorder
     ) -> None:
         self._plan, self._settings = plan, settings
-        self._acks = settings.acks
         self._clock = clock
         self._recorder = recorder
         self.new_process = itertools.count().__next__
@@ -98,19 +100,9 @@ class Workload:
         inputs = len(plan.log_partitions)
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
         self.kind = kind_of(plan)
-        times = CleanerTimes(
-            record_ms=settings.min_compaction_lag_ms,
-            tombstone_ms=settings.delete_retention_ms,
-            segment_ms=settings.segment_ms,
-            dirty_ratio=settings.min_cleanable_dirty_ratio,
-            retention_ms=settings.retention_ms if settings.expires else None,
-        )
-        self._cleaner = times if self.kind.keyed or settings.expires else None
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.kind.keyed)
-        self.stable = StableOffsets(self._readers, settings) if transactional else None
         self.producers: Writing = self._made_producers(plan, settings)
-        self.before_reading: list[AfterHealing] = []
-        self.after_healing: list[AfterHealing] = []
+        self.group_end: GroupEnd | None = None
         self._acknowledged_us: list[Mapping[str, int]] = [self.producers.acknowledged_us]
         self.consumers: Reading = self._made_consumers(plan, settings)
 
@@ -133,7 +125,7 @@ class Workload:
         reading = kind_of(plan).reading
         if reading == "group":
             end = self._maker(settings, "after-processing")
-            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), [end]))
+            self.group_end = GroupEnd(self._readers, self.membership, [end])
             return Members(
                 self._clock,
                 [self._maker(settings, settings.commit_mode, number) for number in range(plan.consumers)],
@@ -143,7 +135,7 @@ class Workload:
         if reading == "pipeline":
             pipeline = Pipeline(self._readers, self._writers, plan, settings, (self.inputs, self.outputs))
             self._acknowledged_us.append(pipeline.acknowledged_us)
-            self.before_reading.append(pipeline_end(pipeline))
+            self.group_end = pipeline_end(pipeline)
             return PipelineReaders(pipeline)
         return Consumers(self._readers, self.partitions, plan.consumers)
 
@@ -163,7 +155,7 @@ class Workload:
 
     def mark(self, phase: str) -> None:
         """Write the begin of a phase into the history."""
-        self._record(Function.PHASE, EventType.INFO, {"mark": phase})
+        mark_phase(self._recorder, self._clock, phase)
 
     def all_acknowledged_since(self, time_us: int) -> bool:
         """True if every log partition acknowledged a write at or after ``time_us`` (microseconds of the run)."""
@@ -195,87 +187,22 @@ class Workload:
         self.producers.close()
         self.consumers.stop()
 
-    def begin_recovery(self, partitions: Sequence[str] = ()) -> RecoveryWrites:
-        """Let fresh producers write to every log partition, or to these."""
-        recovery = RecoveryWrites(self._writers, partitions or self.partitions, acks=self._acks)
-        recovery.start()
-        return recovery
+    def closings(self, brokers: Sequence[int]) -> Closings:
+        """The closings of the workload's kind, where these brokers can be made leaders."""
+        levels = (self._readers.isolation, self._readers.other_level.isolation)
+        return self.kind.closings(levels, brokers)
 
-    def begin_drain(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
-        """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why.
-
-        ``looked_for`` are values that :attr:`Drain.seen_values` lists if a reader saw them.
-        """
-        self.mark("drain")
-        return self._read(unhealthy, looked_for=looked_for)
-
-    def read_again(self, level: IsolationLevel, unhealthy: Mapping[str, str], leader: int | None = None) -> Drain:
-        """Let more fresh consumers read every log partition, with this isolation level.
-
-        ``leader`` leads all but those that are ``unhealthy``, where they were moved to it.
-        """
-        other = level != self._readers.isolation
-        return self._read(unhealthy, self._readers.other_level if other else None, leader=leader)
-
-    def ask_under_coordinator(self) -> AfterHealing | None:
-        """A question to the present coordinator of the workload's group: what it has committed; None without one."""
-        if not self.kind.grouped:
-            return None
-        return CommittedAgain(self._readers, self.membership)
-
-    def _read(self, unhealthy: Mapping[str, str], readers: Readers | None = None, **wanted: Any) -> Drain:
-        drain = Drain(
-            readers or self._readers,
-            self.partitions,
-            unhealthy=unhealthy,
-            consumers=self._plan.consumers,
-            cleaner=self._cleaner,
-            **wanted,
-        )
-        drain.start()
-        return drain
-
-    def record_recovery(
-        self,
-        recovery: RecoveryWrites,
-        drain: Drain,
-        lacking: Mapping[str, str],
-        absent: Mapping[str, str],
-        *,
-        out_of_sync: Mapping[str, str],
-        slow_writing: str,
-        slow_reading: str,
-    ) -> None:
-        """Record the writes of fresh clients, and what the cluster lacked (:class:`FreshWrites`).
-
-        ``slow_writing`` and ``slow_reading`` say why the machine was too slow for them, "" where it was not. It excuses
-        a log partition only if everything that failed there had no chance.
-        """
-        unwritten = recovery.unwritten(drain.seen_values)
-        # Where no answer proves a write, a reader does.
-        failed = ((unwritten, slow_writing or (slow_reading if self._acks == 0 else "")), (drain.unread, slow_reading))
-        hindered = {name: [why for names, why in failed if name in names] for name in self.partitions}
-        facts = FreshWrites(
-            limit_ms=self._plan.recovery_limit_ms,
-            written=tuple(name for name in self.partitions if name not in unwritten),
-            unwritten=unwritten,
-            lacking=dict(lacking),
-            absent=dict(absent),
-            unread=drain.unread,
-            starved={name: why[0] for name, why in hindered.items() if why and all(why)},
-            out_of_sync=dict(out_of_sync),
-        )
-        self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
-
-    def _record(self, function: Function, kind: EventType, detail: object) -> None:
-        self._recorder.record(
-            Event(
-                time_us=self._clock.now_us(),
-                process=HARNESS,
-                type=kind,
-                function=function,
-                detail=msgspec.json.encode(detail).decode(),
-            )
+    def begin_ending(self, leaders: Leaders) -> RunEnding:
+        """Make what the fresh clients of the end share. ``leaders`` are those of the cluster."""
+        return RunEnding(
+            self._plan,
+            self._settings,
+            readers=self._readers,
+            writers=self._writers,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            group_end=self.group_end,
+            leaders=leaders,
         )
 
 

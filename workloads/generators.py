@@ -3,37 +3,26 @@
 A workload is a generator of :class:`DueWrite` and what it is good for, as data; driver, producers and consumers are
 written once against that. A generator is pure: it knows the plan, not the clock, not the log's answers.
 
-To add one: a function here, and an entry in :data:`WORKLOADS`.
+To add one: a function here, and an entry in :data:`WORKLOADS`. One with an ending of its own has a file with both
+(:mod:`workloads.closings`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import accumulate, count, cycle, islice
+from itertools import cycle, islice
 from typing import Final, Literal, NamedTuple
 
 from workloads.client import ClientCapability
+from workloads.closings import MakesClosings, nothing_more, of_groups, of_keys, of_pipelines, of_transactions
 from workloads.plan import LISTED, WorkloadPlan
+from workloads.steady_writes import DueWrite, steady
 
 #: Pause between begins of bursts. Longer than a follower's fetch and than most elections, so that the log is idle in
 #: between.
 BURST_EVERY_US: Final = 1_000_000
 #: The rate of writes within a burst, as a multiple of the average: a tenth of the time is busy.
 BURST_FACTOR: Final = 10
-#: Steps of the sequence R2 in both directions: powers of the root of x^3 = x + 1.
-_R2: Final = (0.7548776662466927, 0.5698402909980532)
-
-
-class DueWrite(NamedTuple):
-    """One write to be made: ``due_us`` after the workload began, by the ``producer``-th producer."""
-
-    due_us: int
-    producer: int
-    partition: int
-    key: bytes
-    payload_bytes: int
-    tombstone: bool = False
 
 
 class WorkloadKind(NamedTuple):
@@ -47,6 +36,7 @@ class WorkloadKind(NamedTuple):
         writing: single sends, or sends in transactions.
         reading: assigned log partitions, or a consumer group's; the members of a `pipeline` write what they make of it
             to other topics, in transactions.
+        closings: what it does and asks in the end (:mod:`workloads.closings`), beside the final read.
         needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
     """
 
@@ -56,6 +46,7 @@ class WorkloadKind(NamedTuple):
     reading: Literal["assigned", "group", "pipeline"] = "assigned"
     needs: tuple[ClientCapability, ...] = ()
     keyed: bool = False
+    closings: MakesClosings = nothing_more
 
     @property
     def grouped(self) -> bool:
@@ -74,46 +65,6 @@ class WorkloadKind(NamedTuple):
         A part of a transaction, and what a group has read, is not told from what was lost.
         """
         return not (self.keyed or self.grouped or self.transactional)
-
-    @property
-    def read_under_each_leader(self) -> bool:
-        """True if its final state is read under each leader in turn.
-
-        Each replica cleans for itself, and keeps its own account of aborted transactions.
-        """
-        return self.keyed or self.transactional
-
-
-def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
-    """Evenly spaced writes, the producers in turn.
-
-    Each producer goes through all log partitions, begins at another one than its neighbours, and changes its key after
-    every round, so that every producer writes to every partition under every key. With `skew` some are written to more
-    often than others.
-    """
-    interval_us = 1_000_000 / plan.writes_per_second
-    keys = [f"key-{number}".encode() for number in range(plan.keys)]
-    partitions = len(plan.log_partitions)
-    places = _skewed(partitions, plan.keys, plan.skew) if plan.skew else _in_turn(partitions, plan.keys, plan.producers)
-    for number, (partition, key) in enumerate(places):
-        due_us = int(number * interval_us)
-        yield DueWrite(due_us, number % plan.producers, partition, keys[key], plan.payload_bytes)
-
-
-def _in_turn(partitions: int, keys: int, producers: int) -> Iterator[tuple[int, int]]:
-    """The log partition and the key of each write, for one producer after the other."""
-    for key in cycle(range(keys)):
-        for turn in range(partitions):
-            for producer in range(producers):
-                yield (turn + producer) % partitions, key
-
-
-def _skewed(partitions: int, keys: int, skew: float) -> Iterator[tuple[int, int]]:
-    """The same by Zipf's law, without chance: points that fill a square evenly (the sequence R2) choose both."""
-    shares = [list(accumulate((number + 1) ** -skew for number in range(count))) for count in (partitions, keys)]
-    for number in count(1):
-        chosen = [bisect_right(share, number * step % 1.0 * share[-1]) for share, step in zip(shares, _R2, strict=True)]
-        yield min(chosen[0], partitions - 1), min(chosen[1], keys - 1)
 
 
 def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -172,6 +123,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         groups,
         ("group-skip", "group-went-back", "two-owners", "unfenced-instance", "stale-generation"),
         reading="group",
+        closings=of_groups,
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
     ),
     "keyed": WorkloadKind(
@@ -179,6 +131,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         ("lost-write", "returned-key", "divergent-state", "lost-tombstone", "cleaned-early", "dead-cleaner"),
         needs=(ClientCapability.TOMBSTONES,),
         keyed=True,
+        closings=of_keys,
     ),
     "consume-transform-produce": WorkloadKind(
         pipeline,
@@ -196,6 +149,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "lost-write",
         ),
         reading="pipeline",
+        closings=of_pipelines,
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS, ClientCapability.TRANSACTIONS),
     ),
     "transactions": WorkloadKind(
@@ -211,6 +165,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "hanging-transaction",
         ),
         writing="transactions",
+        closings=of_transactions,
         needs=(ClientCapability.TRANSACTIONS,),
     ),
 }

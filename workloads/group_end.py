@@ -46,7 +46,7 @@ class CommittedQuestions:
 
 
 class CommittedAgain:
-    """Asks what the group has committed until the answer is whole (:class:`workloads.roles.AfterHealing`)."""
+    """Asks what the group has committed until the answer is whole (:class:`workloads.closings.Work`)."""
 
     def __init__(self, readers: Readers, membership: Membership) -> None:
         self._readers = readers

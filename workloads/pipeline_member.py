@@ -19,7 +19,6 @@ from typing_extensions import override
 from workloads.client import MemberToken, SendOutcome
 from workloads.consumers import REST_MS_MIN, Readers
 from workloads.errors import refuses_commit
-from workloads.generators import DueWrite
 from workloads.instance import Writers
 from workloads.members import membership_of
 from workloads.membership import CommitLine
@@ -27,6 +26,7 @@ from workloads.operations import EventType, Function, Reached
 from workloads.plan import WorkloadPlan
 from workloads.polling_member import Harm, PollingMember, Records, ranges_of
 from workloads.settings import Settings
+from workloads.steady_writes import DueWrite
 from workloads.transaction_errors import ErrorClass
 from workloads.transactional_producer import RENEW_MS, Asked, Consumed, OpenTransaction, TransactionalProducer
 from workloads.transactions import SpreadEnds

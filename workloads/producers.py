@@ -7,10 +7,10 @@ from typing import Final
 
 from typing_extensions import override
 
-from workloads.generators import DueWrite
 from workloads.instance import Writers
 from workloads.replacement import ProducerSlot, SilenceLimit
 from workloads.roles import Writing
+from workloads.steady_writes import DueWrite
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.

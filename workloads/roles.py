@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from workloads.instance import SendCounts, Writers
@@ -103,21 +103,4 @@ class Reading(Protocol):
 
     def stop(self) -> None:
         """Close every client."""
-        ...
-
-
-class AfterHealing(Protocol):
-    """A question that a workload puts to the cluster after healing, and writes into the history."""
-
-    @property
-    def finished(self) -> bool:
-        """True once it was answered."""
-        ...
-
-    def start(self, partitions: Iterable[str]) -> None:
-        """Ask about these log partitions."""
-        ...
-
-    def end(self) -> None:
-        """Close its clients. What was not answered is not known."""
         ...

@@ -13,7 +13,6 @@ import msgspec
 
 from workloads.client import MemberToken, SendOutcome, Transactions
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
-from workloads.generators import DueWrite
 from workloads.instance import Writers
 from workloads.operations import (
     Event,
@@ -25,6 +24,7 @@ from workloads.operations import (
     Send,
     TransactionEnd,
 )
+from workloads.steady_writes import DueWrite
 from workloads.transaction_errors import ErrorClass
 from workloads.values import encode, join
 

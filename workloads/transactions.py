@@ -17,12 +17,12 @@ from functools import partial
 from typing_extensions import override
 
 from workloads.client import SendOutcome
-from workloads.generators import DueWrite
 from workloads.instance import Writers
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.replacement import CrashedProducer
 from workloads.roles import Writing
+from workloads.steady_writes import DueWrite
 from workloads.transactional_producer import RENEW_MS, Asked, OpenTransaction, TransactionalProducer
 
 

@@ -4,12 +4,13 @@ Break, heal, drain: the *middle* of a run writes, and does to the cluster what i
 (:mod:`harness.run.scheduled`) or by a script (:mod:`harness.stories.performer`). Then everything is healed, and the
 cluster has time to be well again; then every write is answered, fresh producers write to each log partition, and fresh
 consumers read it to the end that its leader names. Loss is claimed only of a log that was healed and read to its end.
+What a workload does and asks beside that are its closings (:mod:`workloads.closings`), which are done in their order.
 Every wait has a limit, and the world is closed whatever happens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
@@ -17,33 +18,33 @@ import msgspec
 
 from checkers import PartitionEnd
 from harness.phases.health import ends_of
+from harness.phases.leaders import TargetLeaders
 from harness.phases.missing_nodes import missing_nodes
 from harness.phases.unplanned_events import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.phases.unplanned_events import CrashRecorder, unexplained_election
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault, record_refused_attempts
-from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.contract import NodeCrash, World
-from nemesis.cluster import ClusterView, Leadership
+from nemesis.cluster import ClusterView
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import IsolationLevel, LogPartition, Recorder, ServedTime
-from workloads.driver import AfterHealing, Drain, RecoveryWrites, SendCounts, Workload
-from workloads.history import ISOLATIONS
+from workloads import Recorder, ServedTime
+from workloads.driver import (
+    CLOSING_MS,
+    SETTLE_MS,
+    Begun,
+    Closing,
+    Drain,
+    RecoveryWrites,
+    RunEnding,
+    SendCounts,
+    Workload,
+)
 
 #: Pause between looks of a wait for the log whether it was served in time (:class:`workloads.ServedTime`), and the most
 #: times its limit that the wait lasts. What is not done by then had no chance, and proves nothing against the log.
 SERVED_EVERY_MS: Final = 100
 STARVED_TIMES_MAX: Final = 4
-#: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
-#: lags behind by one fetch (rule 6).
-SETTLE_MS: Final = 300
-#: For cleaners of compacted topics: two rounds on a busy machine. Where tombstones stay for longer than a run, none
-#: goes while it is read.
-CLEANING_MS: Final = 3_000
-RETENTION_WAIT_MS_MAX: Final = 5_000
-#: For outstanding calls of closed clients to end in the history.
-CLOSING_MS: Final = 50
 
 
 class RunReport(msgspec.Struct, kw_only=True):
@@ -141,15 +142,14 @@ class Phases:
         recovered_us = middle.recover()
         middle.answer()
         self._pass(SETTLE_MS)
-        fresh, slow_writing = self._write_afresh(middle)
-        self._let_cleaners_rest()
-        self._finish_pipeline()
-        held = self._await_stable()
-        unread = self._unread_at(held)
-        lacking, drain = self._drain(middle, fresh, unread[self._spec.chosen().isolation_level], slow_writing)
-        self._ask_after_healing()
+        leaders = TargetLeaders(self._world.target)
+        ending, closings = self.workload.begin_ending(leaders), self.workload.closings(leaders.brokers)
+        fresh, slow_writing = self._write_afresh(middle, ending)
+        self._close(ending, closings.before)
+        lacking, drain = self._drain(middle, ending, fresh, slow_writing)
+        self._close(ending, closings.after)
         self._look_for_unexplained(middle, before, begun_us)
-        self._read_again(unread, lacking)
+        self._close(ending, closings.again)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         record_refused_attempts(self._recorder, self._clock, self._world.refused_attempts())
         self.workload.mark("end")
@@ -190,13 +190,13 @@ class Phases:
         if receipt is not None:
             self._record_fault(receipt)
 
-    def _write_afresh(self, middle: Middle) -> tuple[RecoveryWrites, str]:
+    def _write_afresh(self, middle: Middle, ending: RunEnding) -> tuple[RecoveryWrites, str]:
         """Let fresh clients write, whatever the old ones could, and in the same time the cluster become whole again.
 
         An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
         The words say why the machine was too slow for the writes, "" if it was not.
         """
-        fresh = self.workload.begin_recovery()
+        fresh = ending.write(self.workload.partitions)
         left_us, slow = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
         settle_ms = self._settle_ms(left_us // 1000)
@@ -213,121 +213,39 @@ class Phases:
         settings = self._spec.chosen()
         return SETTLE_MS + (min(settings.replica_lag_time_max_ms, max(0, left_ms)) if settings.acks == 0 else 0)
 
-    def _finish_pipeline(self) -> None:
-        """Let what a pipeline has left be done, and a plain record be the last one of each of its outputs.
+    def _close(self, ending: RunEnding, closings: Sequence[Closing]) -> None:
+        """Do these closings of the workload, one after the other."""
+        for closing in closings:
+            self._finish(closing.begin(ending))
 
-        A reader that has seen the last record cannot tell that only the marker of a transaction follows.
-        """
-        if not (questions := self.workload.before_reading):
-            return
-        for question in questions:
-            self._ask(question)
-        last = self.workload.begin_recovery(self.workload.outputs)
-        self._until_served(lambda: last.finished, self._spec.workload.recovery_limit_ms * 1000)
-        last.end()
-        self._pass(SETTLE_MS)
-
-    def _await_stable(self) -> Mapping[str, str]:
-        """Wait until no transaction is open: the log partitions in which one is, and why they cannot be read.
-
-        A reader of committed records does not pass a transaction that is open.
-        """
-        if (stable := self.workload.stable) is None:
-            return {}
-        stable.start(self.workload.partitions)
-        self._until_served(lambda: stable.finished, stable.limit_ms * 1000)
-        stable.end()
-        return stable.held
+    def _finish(self, begun: Begun) -> str:
+        """Let it work to its end; the words say why the machine was too slow for that, "" if it was not."""
+        waited = self._until_served(lambda: begun.work.finished, begun.limit_ms * 1000)
+        begun.work.end()
+        if begun.pause_ms:
+            self._pass(begun.pause_ms)
+        return waited.slow
 
     def _drain(
-        self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str], slow_writing: str
+        self, middle: Middle, ending: RunEnding, fresh: RecoveryWrites, slow_writing: str
     ) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked.
 
-        ``held`` are log partitions that cannot be read to their end, and why; ``slow_writing`` says why the machine was
-        too slow for the writes of ``fresh``, if it was.
+        ``slow_writing`` says why the machine was too slow for the writes of ``fresh``, if it was.
         """
         lacking = middle.lacking()
-        away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
-        drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
-        slow_reading = self._read_to_end(drain)
-        self.workload.record_recovery(
+        absent = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
+        drain = ending.begin_drain(lacking, fresh.values)
+        slow_reading = self._finish(Begun(drain, self._spec.workload.drain_limit_ms // 2, CLOSING_MS))
+        ending.record_recovery(
             fresh,
             drain,
-            lacking,
-            away,
+            absent=absent,
             out_of_sync=self._world.out_of_sync(self._healed_us),
             slow_writing=slow_writing,
             slow_reading=slow_reading,
         )
         return lacking, drain
-
-    def _let_cleaners_rest(self) -> None:
-        """Wait until nothing is left to clean: a slow reader would miss a tombstone that goes while it reads."""
-        if self.workload.kind.keyed:
-            self._pass(min(self._spec.chosen().delete_retention_ms, RETENTION_WAIT_MS_MAX) + CLEANING_MS)
-
-    def _unread_at(self, held: Mapping[str, str]) -> dict[IsolationLevel, Mapping[str, str]]:
-        """The levels at which the final state is read, the run's first: what cannot be read to its end there, and why.
-
-        A reader of committed records does not pass what is ``held``. Without transactions there is one level.
-        """
-        first = self._spec.chosen().isolation_level
-        levels = sorted(ISOLATIONS, key=lambda level: level != first) if self.workload.stable is not None else [first]
-        return {level: held if level == "read_committed" else {} for level in levels}
-
-    def _read_again(self, unread: Mapping[IsolationLevel, Mapping[str, str]], lacking: Mapping[str, str]) -> None:
-        """Let fresh clients read at the other level, then at both under each leader; ask coordinators in turn."""
-        for level in list(unread)[1:]:
-            self._read_to_end(self.workload.read_again(level, {**unread[level], **lacking}))
-        if (leadership := self._world.target.leadership) is None:
-            return
-        for broker in self._world.target.view().brokers:
-            if self.workload.kind.read_under_each_leader:
-                others = self._lead(leadership, broker, lacking)
-                for level, why_not in unread.items():
-                    self._read_to_end(self.workload.read_again(level, {**why_not, **others, **lacking}, broker))
-            self._ask_coordinator(leadership, broker)
-
-    def _ask_coordinator(self, leadership: Leadership, broker: int) -> None:
-        """Ask a group what it has committed once ``broker``, if it is in sync, leads the logs of groups."""
-        question = self.workload.ask_under_coordinator()
-        if question is None:
-            return
-        names = [name for name in self._world.target.view().internal if LogPartition.named(name).topic == OFFSETS_TOPIC]
-        if [name for name in names if _moved(leadership, name, broker)]:
-            self._ask(question)
-
-    def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> dict[str, str]:
-        """Move the leader of every log partition that lacks nothing to ``broker``; the others, and why not."""
-        states = self._world.target.view().partitions
-        for name in self.workload.partitions:
-            if name not in lacking and name in states and states[name].leader != broker:
-                leadership.move_leader(name, broker)
-        states = self._world.target.view().partitions
-        return {
-            name: f"broker {broker} does not lead it"
-            for name in self.workload.partitions
-            if name not in states or states[name].leader != broker
-        }
-
-    def _read_to_end(self, drain: Drain) -> str:
-        """Let it read; the words say why the machine was too slow for that, "" if it was not."""
-        waited = self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
-        drain.end()
-        self._pass(CLOSING_MS)
-        return waited.slow
-
-    def _ask_after_healing(self) -> None:
-        for question in self.workload.after_healing:
-            self._ask(question)
-
-    def _ask(self, question: AfterHealing) -> None:
-        """Put a question of the workload, with half the drain's limit."""
-        question.start(self.workload.inputs)
-        self._until_served(lambda: question.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
-        question.end()
-        self._pass(CLOSING_MS)
 
     def _pass(self, duration_ms: int) -> None:
         self._world.drive(lambda: False, self._clock.now_us() + duration_ms * 1000)
@@ -347,8 +265,3 @@ class Phases:
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)
-
-
-def _moved(leadership: Leadership, name: str, broker: int) -> bool:
-    """Move the leader of a log of groups; True if ``broker`` leads it then."""
-    return leadership.move_leader(name, broker).get("leader") == broker

@@ -3,6 +3,7 @@
 from functools import partial
 
 from tests.conftest import PerfectConsumer, PerfectLog
+from tests.workloads.leaders import ObedientLeaders
 from workloads.client import Assignment, Offsets
 from workloads.driver import Workload
 from workloads.plan import WorkloadPlan
@@ -99,8 +100,7 @@ def performed(world, events, settings, *, accepts_stale=False, forgets=False, **
     workload.close_clients()
     if forgets:
         world.clients.committed = {name: offset // 2 for name, offset in world.clients.committed.items()}
-    (end,) = workload.after_healing
-    end.start(workload.partitions)
+    end = workload.begin_ending(ObedientLeaders()).finish_group()
     world.drive(lambda: end.finished, 30 * SECOND_US)
     assert end.finished
     end.end()

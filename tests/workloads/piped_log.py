@@ -3,6 +3,7 @@
 from functools import partial
 
 from tests.workloads.grouped_log import SECOND_US, GroupConsumer, GroupedLog
+from tests.workloads.leaders import ObedientLeaders
 from workloads.client import Assignment, MemberToken, Offsets, SendOutcome
 from workloads.driver import Workload
 from workloads.operations import EventType
@@ -170,11 +171,11 @@ def performed(world, events, settings, *, defect="", timed_out=range(0), **plan)
     workload.producers.stop()
     world.drive(lambda: False, 41 * SECOND_US)
     workload.close_clients()
-    (end,) = workload.before_reading
-    end.start(workload.inputs)
+    ending = workload.begin_ending(ObedientLeaders())
+    end = ending.finish_group()
     world.drive(lambda: end.finished, 90 * SECOND_US)
     end.end()
-    drain = workload.begin_drain({})
+    drain = ending.begin_drain({})
     world.drive(lambda: drain.finished, 120 * SECOND_US)
     drain.end()
     world.drive(lambda: False, 121 * SECOND_US)

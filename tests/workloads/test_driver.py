@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from tests.workloads.leaders import ObedientLeaders
 from workloads.client import Offsets, PollOutcome, SendOutcome
 from workloads.consumers import shares
 from workloads.driver import Workload
@@ -235,7 +236,7 @@ def drained(workload, perfect_world, unhealthy=()):
     workload.close_clients()
     now_us = perfect_world.clock.now_us()
     perfect_world.drive(lambda: False, now_us + SECOND_US)
-    drain = workload.begin_drain(dict.fromkeys(unhealthy, "it has no leader"))
+    drain = workload.begin_ending(ObedientLeaders()).begin_drain(dict.fromkeys(unhealthy, "it has no leader"))
     perfect_world.drive(lambda: drain.finished, now_us + 10 * SECOND_US)
     drain.end()
     perfect_world.drive(lambda: False, perfect_world.clock.now_us() + SECOND_US)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from tests.workloads.leaders import ObedientLeaders
 from workloads import FreshWrites, SendOutcome
 from workloads.driver import Workload
 from workloads.operations import EventType, Function
@@ -25,14 +26,15 @@ def recover(perfect_world, events):
         workload.begin()
         world.drive(lambda: False, SECOND_US)
         workload.close_clients()
-        recovery = workload.begin_recovery()
+        ending = workload.begin_ending(ObedientLeaders())
+        recovery = ending.write(workload.partitions)
         world.drive(lambda: recovery.finished, 11 * SECOND_US)
         recovery.end()
         world.drive(lambda: False, clock.now_us() + SECOND_US)
-        drain = workload.begin_drain(lacking or {}, recovery.values)
+        drain = ending.begin_drain(lacking or {}, recovery.values)
         world.drive(lambda: drain.finished, clock.now_us() + 10 * SECOND_US)
         drain.end()
-        workload.record_recovery(recovery, drain, lacking or {}, {}, out_of_sync={}, slow_writing="", slow_reading="")
+        ending.record_recovery(recovery, drain, absent={}, out_of_sync={}, slow_writing="", slow_reading="")
         (mark,) = events.of(Function.RECOVERY)
         return mark.type, msgspec.json.decode(mark.detail, type=FreshWrites)
 

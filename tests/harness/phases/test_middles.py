@@ -15,6 +15,7 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from tests.nemesis.receipt_factory import a_receipt
 from workloads import Settings, WorkloadPlan
+from workloads.closings import of_keys
 from workloads.driver import SendCounts
 from workloads.operations import EventType, Function
 
@@ -91,7 +92,7 @@ def test_a_log_that_lacks_something_in_the_eyes_of_the_middle_proves_nothing(wor
 def drains_of_a_compacted_topic(world: Any, events: Any) -> list[tuple[EventType, int | None, str | None]]:
     with opened(world):
         phases = Phases(spec(), world, events)
-        phases.workload.kind = phases.workload.kind._replace(keyed=True)
+        phases.workload.kind = phases.workload.kind._replace(closings=of_keys)
         phases.perform_phases(Nothing({}))
     return [(event.type, event.node, event.error) for event in events.of(Function.DRAIN)]
 
