@@ -16,10 +16,10 @@ from checkers import Scratch, ScratchKind
 from harness.cli.app import main
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD
-from harness.machine.versions import this_machine, versions
+from harness.ground.errors import EXIT_HELD
+from harness.ground.machine.versions import this_machine, versions
 from harness.plan import read_plan
-from harness.run import kept_until_undone
+from harness.runs.run import kept_until_undone
 
 SCHEDULES: Final = 100
 TURNS: Final = 3

@@ -24,10 +24,10 @@ import msgspec
 import numpy as np
 from kafka import KafkaProducer
 
-from harness.clients import producer_configuration
-from harness.errors import HarnessError
+from harness.ground.errors import HarnessError
 from harness.plan import Processes, RunSpec
 from harness.records.files import HISTORY
+from harness.worlds.clients import producer_configuration
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan

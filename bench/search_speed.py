@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 import psutil
 
-from harness.errors import HarnessError
-from harness.machine.spread import Workers
-from harness.search import PORTFOLIOS, as_it_is
+from harness.ground.errors import HarnessError
+from harness.ground.machine.spread import Workers
+from harness.lab.search import PORTFOLIOS, as_it_is
 
 SEED: Final = 1
 #: The first results come together, with those of their block or wave: seconds after which the next ones begin.

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from harness.errors import HarnessError
+from harness.ground.errors import HarnessError
 from harness.plan import Plan, RunSpec
-from harness.run import perform_run
+from harness.runs.run import perform_run
 
 #: The plan that is measured by default; its file is in this package, so that an installed wheel has it too.
 STANDARD_SCHEDULE: Final = Path(__file__).with_name("standard-schedule.toml")

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.conform import held_run, is_held
+from harness.broker.core.controller import Controller
+from harness.broker.core.planted import WRONG
+from harness.lab.conform import held_run, is_held
 from harness.records.cluster_file import read_observations, write_observations
 from harness.records.run_record import Ended, read_record, write_record
-from harness.reference.core.controller import Controller
-from harness.reference.core.planted import WRONG
 
 ARCHIVE: Final = Path(__file__).parents[1] / "results" / "reference" / "conform" / "free-runs.tar.xz"
 #: By planted bug of the controller, the names of the runs that do not fit with it.

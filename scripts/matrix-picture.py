@@ -17,7 +17,7 @@ import msgspec
 from playwright.sync_api import sync_playwright
 
 from checkers import Cell
-from harness.report.page import content_of, render
+from harness.campaigns.report.page import content_of, render
 from scripts.reference.losses import CAMPAIGNS, kept_matrix, rows_of
 
 PICTURE: Final = Path("docs/matrix.png")

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.conform import RecordedTrace, Word, hold, performed_elsewhere, story_of, traces_in, write_trace
-from harness.errors import HarnessError
-from harness.stories import Play
+from harness.ground.errors import HarnessError
+from harness.lab.conform import RecordedTrace, Word, hold, performed_elsewhere, story_of, traces_in, write_trace
+from harness.runs.stories import Play
 
 TRACES: Final = Path(__file__).parents[1] / "results" / "reference" / "conform"
 

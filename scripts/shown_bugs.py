@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.conform import RecordedTrace, hold, story_of, traces_in
-from harness.reference.core.group_coordinator import GroupCoordinator
-from harness.reference.core.planted import WRONG, transacting
-from harness.stories import Story
+from harness.broker.core.group_coordinator import GroupCoordinator
+from harness.broker.core.planted import WRONG, transacting
+from harness.lab.conform import RecordedTrace, hold, story_of, traces_in
+from harness.runs.stories import Story
 
 TRACES: Final = Path(__file__).parents[1] / "results" / "reference" / "conform"
 SHOWN_BUGS: Final = TRACES / "shown-bugs.toml"

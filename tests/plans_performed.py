@@ -10,11 +10,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from checkers import HISTORY, Cell, Outcome, Verdict, VerdictLine, build_matrix, check_one
-from harness.comparison import unexpected
+from harness.campaigns.comparison import unexpected
+from harness.lab.search.judged_run import run_in_memory
 from harness.plan import Plan, RunSpec, Simulated
 from harness.records.verdict_lines import facts_of
-from harness.run import perform_run
-from harness.search.judged_run import run_in_memory
+from harness.runs.run import perform_run
 
 #: With fewer runs than the plan has, these say only that too little was seen.
 SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})

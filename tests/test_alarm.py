@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from checkers import Outcome
+from harness.lab.search.judged_run import run_in_memory
 from harness.plan import read_plan
-from harness.search.judged_run import run_in_memory
 
 ROOT = Path(__file__).parents[1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.stories import known_stories
+from harness.runs.stories import known_stories
 from scripts.reference.claims import WrongClaimError, documents, evidence_of
 
 CLAIMS = [claim for document in documents() for claim in document.claim]

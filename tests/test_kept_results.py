@@ -17,11 +17,11 @@ import pytest
 from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, quantile_us, wedged_clients
 from harness.assess.changes import HARDENING, RECOMMENDED
 from harness.assess.prices import measured_of
-from harness.known_defects import every_defect
+from harness.campaigns.report import Certificate, certificates_in, exercised_faults, milliseconds
+from harness.ground.known_defects import every_defect
 from harness.plan import plans_here
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
-from harness.report import Certificate, certificates_in, exercised_faults, milliseconds
 from scripts.reference import prices
 from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
 from workloads import spelled

@@ -1,6 +1,6 @@
 """The language of the source: first lines of docstrings and descriptions, words to avoid, names.
 
-``python -m tests.test_language harness/stories`` lists what is against the rules in some files or folders.
+``python -m tests.test_language harness/runs/stories`` lists what is against the rules in some files or folders.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from checkers import FIGURES, Cell, Latency, Outcome
-from harness.comparison import unexpected
-from harness.comparison.expectations import expected_sentences
-from harness.errors import PlanError
+from harness.campaigns.comparison import unexpected
+from harness.campaigns.comparison.expectations import expected_sentences
+from harness.ground.errors import PlanError
 from harness.plan import Plan, parse_plan, plans_here, read_plan
 from tests.plans_performed import has_come, performed, problems, virtual_runs
 from workloads import Settings

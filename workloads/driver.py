@@ -3,7 +3,7 @@
 Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
 and reads go on, so that recovery is seen; then fresh producers write), ``drain`` (writes are answered, fresh consumers
 read to the end), ``end``.
-The owner of the clock decides when a phase is over; see :mod:`harness.phases`.
+The owner of the clock decides when a phase is over; see :mod:`harness.runs.phases`.
 """
 
 from __future__ import annotations

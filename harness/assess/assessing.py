@@ -24,9 +24,9 @@ from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
 from harness.assess.rules_in_force import keeper_of
 from harness.assess.sentences import begun
-from harness.progress import Progress
+from harness.broker.core.types import OFFSETS_TOPIC
+from harness.ground.progress import Progress
 from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory, Unclear
-from harness.reference.core.types import OFFSETS_TOPIC
 from workloads import NEVER, Settings
 
 #: Faults after which every copy is as it was.

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from harness.assess.sentences import names_of
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.records.assessment_file import ASSESSMENT_VERSION, Assessment
 from workloads import reason_of
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from harness.assess.client_settings import version_of
 from harness.assess.concerns import COPIES, brokers_needed
 from harness.assess.configuration import Client, Release
-from harness.known_defects import Library
+from harness.ground.known_defects import Library
 from harness.worlds.kafka.releases import ZOOKEEPER_GONE_SINCE, Version
 from workloads import NO_ERA, NOT_BY_RELEASE, Settings, spelled
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from harness.known_defects import Library
+from harness.ground.known_defects import Library
 from harness.worlds.kafka.releases import Version
 
 

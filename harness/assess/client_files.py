@@ -21,8 +21,8 @@ from harness.assess.properties_files import FileText, decoded, properties_in, re
 from harness.assess.read_clients import Asked, clients_of
 from harness.assess.setting_names import KIND_OF, Kind, is_known, only_of_librdkafka, stranger, with_dots
 from harness.assess.written_settings import Program, Written, from_json, from_toml, unfolded
-from harness.errors import PlanError
-from harness.known_defects import Library
+from harness.ground.errors import PlanError
+from harness.ground.known_defects import Library
 from workloads import shown
 
 __all__ = ["assumed_client", "clients_named", "properties_in", "read_text"]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from harness.errors import PlanError
-from harness.known_defects import Library
+from harness.ground.errors import PlanError
+from harness.ground.known_defects import Library
 from workloads import shown
 
 _LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from harness.assess.properties_files import trimmed
-from harness.known_defects import Library
+from harness.ground.known_defects import Library
 from workloads import shown
 
 _INT_MAX: Final = 2**31 - 1

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from harness.known_defects import Library
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from harness.ground.known_defects import Library
 from harness.worlds.kafka.releases import Version
 
 

@@ -9,7 +9,7 @@ from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import TopicGroup
 from harness.assess.rules_in_force import acting_release, ends_safely, has_sequences, keeper_of, offsets_have_times
-from harness.known_defects import Defect, Need, every_defect
+from harness.ground.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
 #: The patch of a release where only its line is known.

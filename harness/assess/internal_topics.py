@@ -9,8 +9,8 @@ from checkers import counted
 from harness.assess.concerns import COPIES, brokers_needed, risk
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.records.assessment_file import Concern
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 class _Made(NamedTuple):

@@ -11,9 +11,9 @@ from harness.assess.defects import parsed
 from harness.assess.internal_topics import of_internal
 from harness.assess.rules_in_force import assumptions
 from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
-from harness.errors import PlanError
-from harness.known_defects import Library, looked_at
-from harness.reference.core.types import OFFSETS_TOPIC
+from harness.broker.core.types import OFFSETS_TOPIC
+from harness.ground.errors import PlanError
+from harness.ground.known_defects import Library, looked_at
 from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, parse_version
 
 

@@ -22,10 +22,10 @@ from harness.assess.cluster_files.evidence import (
 )
 from harness.assess.cluster_files.settling import settled
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
-from harness.clients import at_home, named, require_credentials
-from harness.errors import HostError, NotReachableError
+from harness.ground.errors import HostError, NotReachableError
+from harness.ground.progress import Progress
 from harness.plan import Existing
-from harness.progress import Progress
+from harness.worlds.clients import at_home, named, require_credentials
 from harness.worlds.kafka.administration import (
     FAR_ASK_LIMIT_S,
     Administration,

@@ -24,9 +24,9 @@ from harness.assess.sentences import (
     worst_first,
     worst_of,
 )
+from harness.campaigns.report import page_style
+from harness.ground.templates import templates_of
 from harness.records.assessment_file import Assessed, Assessment, Concern
-from harness.report import page_style
-from harness.templates import templates_of
 
 #: Names of topics that the page lists of a group.
 LISTED_MAX: Final = 500

@@ -10,9 +10,9 @@ from typing import Final, Self
 
 import msgspec
 
-from harness.errors import AckproofError
-from harness.machine.forked import forked_pool
-from harness.stories import BASE, Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
+from harness.ground.errors import AckproofError
+from harness.ground.machine.forked import forked_pool
+from harness.runs.stories import BASE, Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
 from workloads import Settings, SettingsError
 
 #: Stories in which one broker is away and all others are well, with a record that is then written.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from workloads import reason_of
 
 Encoding = Literal["utf-8", "utf-8-sig", "utf-16", "latin-1"]

@@ -14,7 +14,7 @@ from harness.assess.near_names import DECISIVE_OF, inside, near
 from harness.assess.own_topics import factors_of
 from harness.assess.setting_names import Kind, is_known, names_of_client, names_of_kafka, only_of_librdkafka, with_dots
 from harness.assess.written_settings import Program, Written
-from harness.known_defects import Library
+from harness.ground.known_defects import Library
 
 #: The settings without which a client is not known, where another file has them, or they were cut off.
 _NEEDED: Final[Mapping[Kind, tuple[str, ...]]] = {

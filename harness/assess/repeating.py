@@ -8,7 +8,7 @@ from typing import Final
 from harness.assess.causes import Blamed
 from harness.assess.performing import Chosen, Performer, possible, settings_in
 from harness.assess.reckoning import TIMES
-from harness.stories import own_column
+from harness.runs.stories import own_column
 from workloads import Settings
 
 #: Settings that a command names in any case, for its reader.

@@ -9,7 +9,7 @@ from typing import Final
 from checkers import counted
 from harness.assess.performing import LOSSES, Harm, families_of
 from harness.assess.sentences import names_of, story_words
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.records.assessment_file import Assessed, Assessment, Requirement, ShownStory
 from nemesis.scenarios import FAMILIES
 from workloads import shown, unknown_name

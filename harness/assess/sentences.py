@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import counted, seconds
+from harness.campaigns.report import milliseconds
 from harness.records.assessment_file import Assessed, Assessment, Concern, MeasuredPrice, Promised, ShownStory
-from harness.report import milliseconds
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3

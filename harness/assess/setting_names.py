@@ -17,7 +17,7 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import __version__ as kafka_python_version
 
-from harness.known_defects import Library
+from harness.ground.known_defects import Library
 from harness.worlds.kafka.releases import Version, parse_version
 
 Kind = Literal["producer", "consumer", "broker", "topic"]

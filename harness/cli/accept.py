@@ -11,10 +11,10 @@ from typing import Final
 import click
 
 from checkers import Acceptance, Cell, accepting
+from harness.campaigns.comparison import Ran, fits, ran_by, read_results, red_sentences
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.comparison import Ran, fits, ran_by, read_results, red_sentences
-from harness.errors import EXIT_HELD, NamedWronglyError
-from harness.known_defects import product_findings
+from harness.ground.errors import EXIT_HELD, NamedWronglyError
+from harness.ground.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
 from harness.records.accepted_file import add_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, read_campaign_record

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from harness.cli.streams import CLOSED, drop_output, see_to_streams
 from harness.cli.terminal import Terminal
-from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
+from harness.ground.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
 from workloads import unknown_name
 
 #: A shell's exit code for a program that Ctrl-C ended.

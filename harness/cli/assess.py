@@ -11,10 +11,10 @@ import msgspec
 from harness import assess as assessing
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.cli.workers import workers_option
-from harness.errors import EXIT_BROKEN, PlanError
-from harness.machine.versions import cores
+from harness.ground.errors import EXIT_BROKEN, PlanError
+from harness.ground.machine.versions import cores
+from harness.ground.progress import Progress
 from harness.plan import Existing, parse_plan, read_plan
-from harness.progress import Progress
 from harness.records.files import check_writable, write_file
 from harness.worlds.kafka.releases import parse_version
 from workloads import in_toml

@@ -10,20 +10,20 @@ import click
 import msgspec
 
 from checkers import counted
-from harness import clients
-from harness.campaign import Campaign, begin_session, room_sentences
-from harness.choices import Choices
+from harness.campaigns.campaign import Campaign, begin_session, room_sentences
 from harness.cli.limits import limits_where_all_can_run, refuse_the_impossible
 from harness.cli.matrix_table import show_campaign
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.cli.workers import master_option
-from harness.errors import EXIT_HELD, NamedWronglyError, PlanError
-from harness.machine.java import usable_java
+from harness.ground.choices import Choices
+from harness.ground.errors import EXIT_HELD, NamedWronglyError, PlanError
+from harness.ground.machine.java import usable_java
 from harness.plan import ACCEPTED_FILE, LATEST, Existing, Plan, RunSpec, read_plan
 from harness.records.accepted_file import parse_accepted
 from harness.records.files import exact_campaign, new_campaign
-from harness.run import planned, story_of
+from harness.runs.run import planned, story_of
+from harness.worlds import clients
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = BoundedNumber("seed")

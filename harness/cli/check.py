@@ -10,16 +10,16 @@ import click
 import msgspec
 
 from checkers import SHOWN, CheckError, Finding, Place, place_of
-from harness import campaign
+from harness.campaigns import campaign
+from harness.campaigns.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.cli.replay import described
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.cli.verdict_table import show_judged
-from harness.errors import NamedWronglyError
-from harness.progress import Progress
+from harness.ground.errors import NamedWronglyError
+from harness.ground.progress import Progress
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, check_writable, write_file
 from harness.records.verdict_lines import WrittenVerdicts
-from harness.report import Case, as_junit, cases_as_markdown, cases_of
-from harness.run import lacks_observations
+from harness.runs.run import lacks_observations
 
 #: The file of verdicts without a directory of their own.
 HERE: Final = Path(VERDICTS_FILE)

@@ -12,9 +12,9 @@ import msgspec
 
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, WordType, assigned, path_type, takes_json
-from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, planned, running_cluster
-from harness.errors import EXIT_HELD
+from harness.ground.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
+from harness.runs.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, planned, running_cluster
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import ClusterView, node_name
 from nemesis.receipts import Receipt

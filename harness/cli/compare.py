@@ -9,8 +9,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.comparison import (
+from harness.campaigns.comparison import (
     Change,
     Compared,
     compare_results,
@@ -20,7 +19,8 @@ from harness.comparison import (
     sentences,
     side_by_side,
 )
-from harness.errors import NamedWronglyError
+from harness.cli.terminal import Terminal, path_type, takes_json
+from harness.ground.errors import NamedWronglyError
 from harness.records.campaign_record import read_campaign_record
 
 _COLOURS: Final = {

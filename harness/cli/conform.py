@@ -11,7 +11,17 @@ import click
 from checkers import counted
 from harness.cli.hunt import BUGS
 from harness.cli.terminal import Terminal, WordType, path_type, takes_json
-from harness.conform import (
+from harness.ground.errors import (
+    EXIT_BROKEN,
+    EXIT_HARNESS,
+    EXIT_HELD,
+    EXIT_UNKNOWN,
+    HarnessError,
+    HostError,
+    NamedWronglyError,
+    PlanError,
+)
+from harness.lab.conform import (
     ELSEWHERE,
     ComparedStep,
     Comparison,
@@ -26,18 +36,8 @@ from harness.conform import (
     traces_in,
     write_trace,
 )
-from harness.errors import (
-    EXIT_BROKEN,
-    EXIT_HARNESS,
-    EXIT_HELD,
-    EXIT_UNKNOWN,
-    HarnessError,
-    HostError,
-    NamedWronglyError,
-    PlanError,
-)
 from harness.records.files import CLUSTER_FILE
-from harness.stories import chosen_columns, known_stories
+from harness.runs.stories import chosen_columns, known_stories
 from workloads import unknown_name
 
 #: The world of stories whose world is not named.

@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.errors import EXIT_HARNESS, EXIT_HELD
+from harness.ground.errors import EXIT_HARNESS, EXIT_HELD
 from harness.worlds.machine_abilities import examine
 
 

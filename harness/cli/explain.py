@@ -9,9 +9,9 @@ import click
 
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD
+from harness.ground.errors import EXIT_HELD
+from harness.lab.search import FUTURES, explain_run
 from harness.records.explanation_file import EXPLANATION_FILE, Explanation
-from harness.search import FUTURES, explain_run
 
 
 @click.command()

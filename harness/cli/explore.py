@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
 from harness.cli.workers import workers_option
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
-from harness.explore import (
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.ground.machine.versions import cores, own_version
+from harness.lab.explore import (
     GROUP_RULES,
     PERMITTED,
     RULES,
@@ -32,7 +33,6 @@ from harness.explore import (
     steps_of,
     story_text,
 )
-from harness.machine.versions import cores, own_version
 from harness.records.files import check_writable, files_of, write_file
 from workloads import unknown_name
 

@@ -12,8 +12,8 @@ import msgspec
 from checkers import RUN, RUN_FILE, replica_lines
 from harness.cli.streams import writing_output
 from harness.cli.terminal import Terminal, path_type
-from harness.errors import EXIT_HELD, NamedWronglyError
-from harness.machine.translated_errors import translated_errors
+from harness.ground.errors import EXIT_HELD, NamedWronglyError
+from harness.ground.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, files_of
 from harness.records.run_record import read_record
 from harness.records.verdict_lines import facts_of

@@ -9,8 +9,8 @@ import click
 
 from checkers import counted
 from harness.cli.terminal import Terminal, takes_json
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
-from harness.findings import (
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.lab.findings import (
     FINDINGS,
     AsDocumented,
     PlayableFinding,

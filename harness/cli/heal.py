@@ -8,8 +8,8 @@ import click
 
 from checkers import remove_abandoned
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD
-from harness.run import heal_all
+from harness.ground.errors import EXIT_HELD
+from harness.runs.run import heal_all
 
 
 @click.command()

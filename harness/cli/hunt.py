@@ -12,9 +12,9 @@ from harness.cli.campaign import seed_range
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.cli.workers import chosen_workers, master_option, workers_option
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
-from harness.machine.spread import Workers
-from harness.search import (
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
+from harness.ground.machine.spread import Workers
+from harness.lab.search import (
     ASSERTION,
     CRASH,
     EVERYTHING,
@@ -25,7 +25,7 @@ from harness.search import (
     portfolios_for,
     shrunk,
 )
-from harness.search import hunt as hunt_for
+from harness.lab.search import hunt as hunt_for
 from workloads import PlantedBug, SettingsError, spelled, unknown_name
 
 #: Planted bugs that a simulated cluster can have.

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
-from harness.machine.translated_errors import translated_errors
+from harness.ground.errors import EXIT_HELD, NamedWronglyError, ResultsError
+from harness.ground.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import import_history
 

@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from harness.cli.terminal import READ_WIDTH, Terminal
-from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.ground.errors import EXIT_HELD, NamedWronglyError
 from harness.plan import KINDS, heading, plans_here, starter
 from harness.records.files import files_of, write_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.terminal import Terminal, takes_json
-from harness.errors import EXIT_HELD, PlanError
+from harness.ground.errors import EXIT_HELD, PlanError
 from harness.worlds.kafka.class_archive import lacks_archive, make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
 from harness.worlds.kafka.releases import DEFAULT_VERSION, modes, parse_version

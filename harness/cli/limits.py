@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers import counted
-from harness.errors import HostError, PlanError
+from harness.ground.errors import HostError, PlanError
 from harness.plan import AnyWorld, RunSpec
 from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_in_namespaces, release_lacks
 from nemesis.limits import Limit

@@ -10,14 +10,14 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Cell, wedged_clients
+from harness.campaigns.comparison import accepted_sentences, expected_sentences, offered_sentences
+from harness.campaigns.report import legend_of, style_of, terminal_colour
 from harness.cli.terminal import Terminal
-from harness.comparison import accepted_sentences, expected_sentences, offered_sentences
-from harness.errors import AckproofError, ResultsError
+from harness.ground.errors import AckproofError, ResultsError
 from harness.plan import read_plan
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
-from harness.report import legend_of, style_of, terminal_colour
 
 #: Silent cells for which the terminal says what they lack; matrix.md has all.
 SILENT_MAX: Final = 6

@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from checkers import PROMISED_BY, counted, promise_under, settings_words
-from harness.campaign import Estimate, estimate, room_sentences, soak_estimate
+from harness.campaigns.campaign import Estimate, estimate, room_sentences, soak_estimate
 from harness.cli.campaign import plan_argument, refuse_unfit
 from harness.cli.limits import limit_sentences
 from harness.cli.terminal import RESULTS, Terminal, takes_json
-from harness.errors import EXIT_HELD
+from harness.ground.errors import EXIT_HELD
 from harness.plan import Plan, RunSpec, read_plan
 
 

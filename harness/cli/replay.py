@@ -9,14 +9,14 @@ from typing import Final
 import click
 
 from checkers import Finding, Scratch, ScratchKind, Verdict, judge
-from harness.campaign import Replayed, rerun
-from harness.campaign import replay as replay_run
-from harness.choices import Choices
+from harness.campaigns.campaign import Replayed, rerun
+from harness.campaigns.campaign import replay as replay_run
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
-from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
+from harness.ground.choices import Choices
+from harness.ground.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
-from harness.run import read_choices
+from harness.runs.run import read_choices
 
 #: Findings of one anomaly that are printed; the rest is in the verdict.
 FINDINGS_MAX: Final = 5

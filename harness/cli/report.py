@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from harness.campaign import witness
+from harness.campaigns.campaign import witness
+from harness.campaigns.report import write
 from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.records.verdict_lines import write_matrix
-from harness.report import write
 
 
 @click.command()

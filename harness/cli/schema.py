@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.cli.terminal import Terminal, WordType, path_type
-from harness.errors import EXIT_HELD
+from harness.ground.errors import EXIT_HELD
 from harness.records.files import files_of, write_file
 from harness.records.schemas import SCHEMAS, schema_text
 

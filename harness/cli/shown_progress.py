@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from typing_extensions import override
 
-from harness.progress import Progress
+from harness.ground.progress import Progress
 
 #: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
 LINE_EVERY_S: Final = 10.0

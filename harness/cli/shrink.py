@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from harness.cli.terminal import Terminal, path_type, seconds_type, takes_json
-from harness.errors import EXIT_HELD
-from harness.search import shrink_run
+from harness.ground.errors import EXIT_HELD
+from harness.lab.search import shrink_run
 
 
 @click.command()

@@ -11,17 +11,8 @@ import click
 import msgspec
 
 from checkers import counted
-from harness.campaign import room_sentences, soak_estimate, write_plan
-from harness.cli.campaign import out_option, refuse_wrongly_accepted, see_to_what_is_needed, seed_range
-from harness.cli.numbers import WholeNumber
-from harness.cli.plan import lasting
-from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
-from harness.errors import NamedWronglyError
-from harness.machine.this_call import this_command, utc_now
-from harness.plan import Plan, read_plan
-from harness.progress import Progress
-from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
-from harness.soak import (
+from harness.campaigns.campaign import room_sentences, soak_estimate, write_plan
+from harness.campaigns.soak import (
     DISK,
     TRIES,
     Night,
@@ -33,6 +24,15 @@ from harness.soak import (
     refuse_too_little,
     seconds_of,
 )
+from harness.cli.campaign import out_option, refuse_wrongly_accepted, see_to_what_is_needed, seed_range
+from harness.cli.numbers import WholeNumber
+from harness.cli.plan import lasting
+from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
+from harness.ground.errors import NamedWronglyError
+from harness.ground.machine.this_call import this_command, utc_now
+from harness.ground.progress import Progress
+from harness.plan import Plan, read_plan
+from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
 
 #: Seeds of soaks, exact in JSON everywhere.
 SEEDS: Final = 2**48

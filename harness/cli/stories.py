@@ -9,9 +9,9 @@ import click
 
 from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.cli.workers import chosen_workers, master_option, workers_option
-from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.records.files import files_of, write_file
-from harness.stories import (
+from harness.runs.stories import (
     Column,
     Sign,
     Story,

@@ -11,7 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.errors import OutputError
+from harness.ground.errors import OutputError
 
 CLOSED: Final = "standard output is closed: what this command finds is in files and in its exit code only"
 

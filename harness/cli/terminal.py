@@ -22,9 +22,9 @@ from rich.table import Table
 from typing_extensions import override
 
 from harness.cli.shown_progress import printable, progress_for
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
+from harness.ground.progress import Progress
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
-from harness.progress import Progress
 from workloads import shown, unknown_name
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.

@@ -9,13 +9,13 @@ from typing import Final, get_args
 import click
 import msgspec
 
+from harness.campaigns.report import as_lines, certificates_in
 from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, WordType, assigned, takes_json
-from harness.errors import EXIT_HELD, EXIT_UNKNOWN
+from harness.ground.errors import EXIT_HELD, EXIT_UNKNOWN
 from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
-from harness.report import as_lines, certificates_in
 from nemesis.faults import Upgrade
 from nemesis.succession import UpgradeBy
 

@@ -10,7 +10,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Cell, Outcome, Place, counted, wedged_clients
-from harness.campaign import JudgedHistory, is_unreadable
+from harness.campaigns.campaign import JudgedHistory, is_unreadable
 from harness.cli.matrix_table import show_silent
 from harness.cli.terminal import Terminal
 

@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from harness.cli.numbers import BoundedNumber
-from harness.errors import PlanError
-from harness.machine.spread import Workers
-from harness.machine.versions import cores
+from harness.ground.errors import PlanError
+from harness.ground.machine.spread import Workers
+from harness.ground.machine.versions import cores
 
 workers_option: Final = click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from harness.choices import derived_seed
-from harness.errors import PlanError
+from harness.ground.choices import derived_seed
+from harness.ground.errors import PlanError
 from harness.plan.expected import ExpectedOutcomes
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan

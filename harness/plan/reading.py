@@ -10,7 +10,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import worlds
 from harness.plan.bounds import BOUNDS
 from harness.plan.chosen_faults import OLDER_KEY, check_scenarios, chosen_scenarios, families_in, story_in

@@ -1,7 +1,8 @@
 """TLS and SASL for a cluster that exists already, from the table ``[worlds.kafka.security]``.
 
 The password itself is only in an environment variable or a file of the user's. Everything that the harness writes, the
-journal of undo actions included, has the name of it. It is read when clients are made (harness.clients.credentials).
+journal of undo actions included, has the name of it. It is read when clients are made
+(harness.worlds.clients.credentials).
 """
 
 from __future__ import annotations

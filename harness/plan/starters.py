@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import harness
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from workloads import unknown_name
 
 #: The kinds that most people begin with, each with a line for the help.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan.bounds import BOUNDS, NUMBER_MAX
 from workloads import in_toml, shown, unknown_name
 

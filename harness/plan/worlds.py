@@ -21,7 +21,7 @@ from workloads import ClientCapability, GroupProtocol
 
 #: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
 UpgradeEnd = Literal["finalize", "back", "leave"]
-#: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
+#: Libraries whose producers and consumers a real world can use; their adapters are in harness.worlds.clients.
 ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
 #: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers import ANOMALIES, Acceptance, Outcome
-from harness.errors import NamedWronglyError, PlanError
+from harness.ground.errors import NamedWronglyError, PlanError
 from harness.plan import ACCEPTED_FILE, PlanKey, entry_of, known_keys, tables_at
 from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.machine.versions import MachineSize
+from harness.ground.machine.versions import MachineSize
 from harness.records.files import CAMPAIGN_FILE, read_json, write_json
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.observations import Observation, from_lines, to_line
+from harness.ground.observations import Observation, from_lines, to_line
 from harness.records.files import CLUSTER_FILE, write_file
 
 

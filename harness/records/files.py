@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 import checkers
-from harness.errors import NamedWronglyError, ResultsError
+from harness.ground.errors import NamedWronglyError, ResultsError
 from workloads import SettingsError
 
 Content = TypeVar("Content")

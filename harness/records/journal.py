@@ -7,7 +7,8 @@ is named in the file. Three kinds of line, in the order of their actions:
 * ``{"entry": 3, "more": {...}}`` adds facts that exist only after it (a process id);
 * ``{"entry": 3, "done": true}`` says that it is undone.
 
-The kinds that exist, and the facts that undo them, are documented where they are undone (:mod:`harness.hosts.undo`).
+The kinds that exist, and the facts that undo them, are documented where they are undone
+(:mod:`harness.worlds.hosts.undo`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from harness.machine.durable_files import sync_directory
+from harness.ground.machine.durable_files import sync_directory
 
 #: The name of the journal inside a run directory.
 FILE_NAME: Final = "journal.jsonl"

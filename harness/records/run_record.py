@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from harness.errors import NamedWronglyError, ResultsError
+from harness.ground.errors import NamedWronglyError, ResultsError
 from harness.plan import AnyWorld, RunSpec
 from harness.records.files import RUN_FILE, read_file, understanding, write_json
 
@@ -24,7 +24,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a run.
 
     ``reason`` is a sentence where it did not complete, ``wall_ms`` the machine's time, ``report`` the account of its
-    phases (:class:`harness.phases.RunReport`) where there is one. ``configuration`` is what clients and brokers of
+    phases (:class:`harness.runs.phases.RunReport`) where there is one. ``configuration`` is what clients and brokers of
     a run that completed really worked with, by role (:meth:`harness.worlds.contract.World.effective_configuration`).
     """
 

@@ -25,7 +25,7 @@ from checkers import (
     matrix_of,
     still_back,
 )
-from harness.errors import NamedWronglyError, ResultsError
+from harness.ground.errors import NamedWronglyError, ResultsError
 from harness.plan import RunSpec
 from harness.records import files
 from harness.records.accepted_file import read_accepted

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.hosts import CommandedNodes, CommandEnd, Show
 from harness.plan import Existing, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.worlds.existing import existing_lacks
+from harness.worlds.hosts import CommandedNodes, CommandEnd, Show
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import Capability, ClusterView, PartitionView, Target
 from nemesis.player import Player

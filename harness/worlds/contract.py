@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from harness.observations import Observation
+from harness.ground.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
 from nemesis.evidence import Evidence

@@ -16,11 +16,19 @@ from typing import Final
 import msgspec
 from kafka.errors import KafkaError
 
-from harness.clients import at_home, named, require_credentials
-from harness.errors import HostError, PlanError
-from harness.hosts import CommandedNodes
-from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected, Observation, to_line
+from harness.ground.errors import HostError, PlanError
+from harness.ground.observations import (
+    BrokerFenced,
+    BrokerRegistered,
+    Fact,
+    IsrChanged,
+    LeaderElected,
+    Observation,
+    to_line,
+)
 from harness.plan import Existing, RunSpec, require_kind
+from harness.worlds.clients import at_home, named, require_credentials
+from harness.worlds.hosts import CommandedNodes
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.formatting import TRANSACTIONS_FEATURE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.choices import Choices
+from harness.ground.choices import Choices
 from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
 from harness.worlds.contract import World
 

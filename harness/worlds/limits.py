@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.errors import HostError
-from harness.hosts import probe_namespaces
+from harness.ground.errors import HostError
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Namespaces, Processes, RealTime, RunSpec, Simulated
+from harness.worlds.hosts import probe_namespaces
 from nemesis.cluster import Capability
 from nemesis.limits import Limit, limits
 from nemesis.scenarios import needs_of
@@ -41,7 +41,7 @@ def out_of_reach(spec: RunSpec) -> Mapping[Capability, str]:
 
 
 def limits_of(spec: RunSpec) -> list[Limit]:
-    """The limits of the families of ``spec`` in its world and host; a scripted story (harness.stories) has none."""
+    """The limits of the families of ``spec`` in its world and host; a story (harness.runs.stories) has none."""
     return [] if spec.story else list(limits(spec.faults, spec.schedule, out_of_reach(spec)))
 
 

@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 import psutil
 
-from harness.clients import CLIENTS, JAVA, compiler_jars
-from harness.errors import HarnessError
-from harness.hosts import clocks, disk_speed, link_speed
-from harness.machine.java import HOW, usable_java
-from harness.machine.versions import cores, versions
+from harness.ground.errors import HarnessError
+from harness.ground.machine.java import HOW, usable_java
+from harness.ground.machine.versions import cores, versions
+from harness.worlds.clients import CLIENTS, JAVA, compiler_jars
+from harness.worlds.hosts import clocks, disk_speed, link_speed
 from harness.worlds.kafka.installation import installed
 from harness.worlds.kafka.java_client import SINCE as CLIENT_SINCE
 
@@ -26,7 +26,7 @@ DISK_MIN_BYTES: Final = 2 * 2**30
 #: Three clusters of four Python processes beside a Spark of 1 GiB.
 MEMORY_MIN_BYTES: Final = 3 * 2**30
 PROGRAM_LIMIT_S: Final = 10.0
-#: The finding of :func:`harness.hosts.link_speed.probe_slow_links`, in words.
+#: The finding of :func:`harness.worlds.hosts.link_speed.probe_slow_links`, in words.
 _KINDS_OF_SLOW: Final = {
     link_speed.LATE: "a low rate and a delay (tc with htb, u32 and netem)",
     link_speed.FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",

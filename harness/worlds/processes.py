@@ -15,13 +15,13 @@ import msgspec
 from typing_extensions import override
 
 import harness
-from harness.clients import ClientLibrary
-from harness.errors import HostError
-from harness.hosts import Host, Launch, NodeState
-from harness.observations import Observation
+from harness.broker.core.types import NodeId
+from harness.broker.server import NodeConfig, spoken
+from harness.ground.errors import HostError
+from harness.ground.observations import Observation
 from harness.plan import Processes, RealTime, RunSpec, require_kind
-from harness.reference.core.types import NodeId
-from harness.reference.server import NodeConfig, spoken
+from harness.worlds.clients import ClientLibrary
+from harness.worlds.hosts import Host, Launch, NodeState
 from harness.worlds.real import Distribution, RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
 from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
@@ -82,7 +82,7 @@ class ReferenceDistribution(Distribution):
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(nodes, node))))
         return Launch(
             node=node,
-            command=(sys.executable, "-m", "harness.reference.server", str(file)),
+            command=(sys.executable, "-m", "harness.broker.server", str(file)),
             # The package may not be installed, and the node's directory is not the harness's.
             environment={"PYTHONPATH": module_path(), "PYTHONUNBUFFERED": "1"},
             directory=nodes.data(node),

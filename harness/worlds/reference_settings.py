@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from harness.errors import PlanError
-from harness.reference.core.types import NONE, BrokerConfig, TopicConfig
+from harness.broker.core.types import NONE, BrokerConfig, TopicConfig
+from harness.ground.errors import PlanError
 from nemesis.cluster import Capability
 from workloads import Settings
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from harness.observations import Brokers, IsrChanged, NotEnoughReplicas
+from harness.ground.observations import Brokers, IsrChanged, NotEnoughReplicas
 from workloads import LogPartition, RefusedAttempts
 
 

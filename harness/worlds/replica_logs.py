@@ -17,9 +17,8 @@ import numpy as np
 from crc32c import crc32c
 
 from checkers import TransactionPart
-from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
-from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
-from harness.reference.server.storage.segment_files import (
+from harness.broker.server.storage.checkpoints import EpochFile, OffsetFile
+from harness.broker.server.storage.segment_files import (
     HEADER,
     HEADER_BYTES,
     LAST_OFFSET_DELTA,
@@ -29,6 +28,7 @@ from harness.reference.server.storage.segment_files import (
     BatchLocation,
     batches_of,
 )
+from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from workloads import PAYLOAD_HEADER, LogPartition, PayloadDefect
 from workloads.values import decode, record_key_of
 

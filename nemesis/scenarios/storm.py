@@ -1,7 +1,7 @@
 """Faults of drawn kinds that overlap: what no scenario was written for.
 
-Hunts in virtual time have storms of every kind of fault (:mod:`harness.search.storms`). Those of this family have the
-kinds that each world with processes and links can do, so that real clusters see overlapping faults too.
+Hunts in virtual time have storms of every kind of fault (:mod:`harness.lab.search.storms`). Those of this family have
+the kinds that each world with processes and links can do, so that real clusters see overlapping faults too.
 """
 
 from __future__ import annotations

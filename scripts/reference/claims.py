@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from harness.plan import ExpectedOutcomes, plans_here, read_plan
-from harness.stories import Sign, Story, chosen_columns, known_stories
+from harness.runs.stories import Sign, Story, chosen_columns, known_stories
 from scripts.reference.markdown import bullets, page, wrapped
 from workloads import Settings, SettingsError, spelled
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.conform import (
+from harness.lab.conform import (
     ELSEWHERE,
     Comparison,
     FreeRun,
@@ -20,7 +20,7 @@ from harness.conform import (
     why_not,
 )
 from harness.records.run_record import read_record
-from harness.stories import known_stories
+from harness.runs.stories import known_stories
 from scripts.free_runs import BROKEN, kept_runs
 from scripts.reference.markdown import bullets, page, table, wrapped
 from scripts.reference.stories import USUAL

@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.plan import parse_plan
 from harness.plan.listed_runs import RENAMED
-from harness.stories import form_of
+from harness.runs.stories import form_of
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability
 from nemesis.faults import FAULTS, KINDS, Fault, LinkFault

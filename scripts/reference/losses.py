@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import Cell, Matrix, Outcome, build_matrix, percent, quantile_us, seconds
+from harness.campaigns.report import bound_words, exercised_faults, style_of
+from harness.campaigns.report.svg import milliseconds
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines
-from harness.report import bound_words, exercised_faults, style_of
-from harness.report.svg import milliseconds
 from scripts.reference.markdown import page, table, wrapped
 from workloads import SettingValue, spelled
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from checkers import Outcome
+from harness.campaigns.report.outcomes import STYLES, UNPROMISED
 from harness.cli.app import EXIT_INTERRUPTED
-from harness.errors import EXIT_BROKEN, EXIT_HARNESS, EXIT_HELD, EXIT_NOT_REACHABLE, EXIT_PLAN, EXIT_UNKNOWN
-from harness.report.outcomes import STYLES, UNPROMISED
+from harness.ground.errors import EXIT_BROKEN, EXIT_HARNESS, EXIT_HELD, EXIT_NOT_REACHABLE, EXIT_PLAN, EXIT_UNKNOWN
 from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION: Final = """
@@ -32,7 +32,7 @@ def outcomes() -> str:
     not_valid = Outcome.NOT_VALID
     return page(
         "Outcomes",
-        "`checkers/verdicts/outcome.py` and `harness/report/outcomes.py`",
+        "`checkers/verdicts/outcome.py` and `harness/campaigns/report/outcomes.py`",
         wrapped(INTRODUCTION.strip()),
         table(["outcome", "sign", "meaning", "exit code"], rows),
         wrapped(

@@ -51,7 +51,7 @@ _PRICES, _PRICES_LIBRDKAFKA = "kafka-prices-java", "kafka-prices-librdkafka"
 #: The load of the machine meanwhile, as it was seen; others are of the day named in results/reference/README.md.
 _LOADS: Final = {_PRICES: "20 to 40", _PRICES_LIBRDKAFKA: "20 to 40"}
 _LOAD: Final = "5 to 57"
-#: By changes (harness/assess/changes.py, harness/known_defects.toml). Of the others no two such cells are kept.
+#: By changes (harness/assess/changes.py, harness/ground/known_defects.toml). Of the others no two such cells are kept.
 COMPARED: Final = (
     ComparedChoices("acks", {"acks": 1}, _ALL, "upgrade-4.3.1"),
     ComparedChoices("acks", {"acks": 1}, _ALL, "kafka-default", {"enable.idempotence": False}),

@@ -1,4 +1,4 @@
-"""The page of replication rules, from ``harness/reference/core/rules.toml`` and the invariants beside it."""
+"""The page of replication rules, from ``harness/broker/core/rules.toml`` and the invariants beside it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from harness.reference.core import invariants
-from harness.reference.core.planted import WRONG
-from harness.stories import known_stories
+from harness.broker.core import invariants
+from harness.broker.core.planted import WRONG
+from harness.runs.stories import known_stories
 from scripts.reference.markdown import bullets, first_sentence, page, table, wrapped
 
 INTRODUCTION: Final = """
@@ -52,7 +52,7 @@ PLANTED: Final = """
 `planted.bug` puts one rule in a wrong form, to find out whether the checkers notice. It is `none` by default, and no
 world of Apache Kafka takes another value. [Hunts](../guides/hunt.md) say what finds each of them.
 """
-TESTS: Final = "tests/harness/reference/core"
+TESTS: Final = "tests/harness/broker/core"
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def sections() -> tuple[Section, ...]:
     """Every section of the file."""
-    text = (resources.files("harness.reference.core") / "rules.toml").read_text(encoding="utf-8")
+    text = (resources.files("harness.broker.core") / "rules.toml").read_text(encoding="utf-8")
     return msgspec.toml.decode(text, type=_File).section
 
 
@@ -104,7 +104,7 @@ def replication_rules() -> str:
     ]
     return page(
         "Replication rules",
-        "`harness/reference/core/rules.toml`",
+        "`harness/broker/core/rules.toml`",
         *blocks,
         "## Invariants",
         wrapped(INVARIANTS.strip()),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.reference.server.codec import ADVERTISED, APIS
+from harness.broker.server.codec import ADVERTISED, APIS
 from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION: Final = """
 The reference broker's server answers these requests of Kafka's protocol, in these versions. It closes the connection of
 any other one. Produce is advertised from version 0 on, and taken from version 3 on (KAFKA-18659).
 
-Tests (`tests/harness/reference/server/test_kafka_tools.py`) run tools of Kafka against it. They are `kafka-topics`,
+Tests (`tests/harness/broker/server/test_kafka_tools.py`) run tools of Kafka against it. They are `kafka-topics`,
 `kafka-get-offsets`, both console clients, `kafka-consumer-groups` (list, describe, reset offsets, delete), all commands
 of `kafka-transactions`, VerifiableProducer, VerifiableConsumer and TransactionalMessageCopier.
 """
@@ -25,7 +25,7 @@ def served_apis() -> str:
     ]
     return page(
         "Kafka's APIs on the reference broker",
-        "`harness/reference/server/codec/__init__.py`",
+        "`harness/broker/server/codec/__init__.py`",
         *map(wrapped, INTRODUCTION.strip().split("\n\n")),
         table(["API", "number", "versions"], rows),
     )

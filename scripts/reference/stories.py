@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.conform import ELSEWHERE, why_not
-from harness.stories import (
+from harness.lab.conform import ELSEWHERE, why_not
+from harness.runs.stories import (
     COLUMNS,
     OF_GROUPS,
     OF_PIPELINES,
@@ -22,7 +22,7 @@ from harness.stories import (
     state_forms,
     step_forms,
 )
-from harness.stories.story import StoryFile
+from harness.runs.stories.story import StoryFile
 from scripts.reference.markdown import attributes, bullets, page, table, wrapped
 from workloads import spelled
 
@@ -89,7 +89,7 @@ def stories() -> str:
     letters = [f"`{sign.letter}` {sign.value}" for sign in Sign]
     return page(
         "Scripted stories",
-        "`harness/stories/`",
+        "`harness/runs/stories/`",
         wrapped(INTRODUCTION.strip()),
         "## Steps",
         wrapped(STEPS.strip()),

@@ -10,7 +10,7 @@ import pytest
 
 from bench import __main__ as bench
 from harness.cli.app import exit_code_of
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.records.journal import FILE_NAME
 from tests.harness.left_behind import announce_namespace
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench import search_speed
 from bench.search_speed import measure_search
-from harness.errors import HarnessError
+from harness.ground.errors import HarnessError
 
 CORES, SCHEDULES = 2, 40
 MASTER = "spark://127.0.0.1:7077"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from harness.errors import NotReachableError
-from harness.hosts import Ports
+from harness.ground.errors import NotReachableError
+from harness.worlds.hosts import Ports
 from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation, install
 from harness.worlds.kafka.releases import DEFAULT_VERSION

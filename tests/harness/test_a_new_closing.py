@@ -88,7 +88,7 @@ from pathlib import Path
 
 from harness.plan import parse_plan
 from harness.records.files import HISTORY
-from harness.run import perform_run
+from harness.runs.run import perform_run
 from workloads import EventType, Function
 from workloads.history import read_events
 

@@ -75,12 +75,12 @@ import json, sys
 from pathlib import Path
 
 from harness.cli.app import exit_code_of
-from harness.cluster import BREAKS, ByHand, ClusterRequest
+from harness.runs.cluster import BREAKS, ByHand, ClusterRequest
 from harness.plan import RunSpec, Simulated, parse_plan
-from harness.choices import Choices
-from harness.search.portfolios import EVERYTHING, Portfolio
-from harness.run import planned
-from harness.stories import parse_story, perform_cell
+from harness.ground.choices import Choices
+from harness.lab.search.portfolios import EVERYTHING, Portfolio
+from harness.runs.run import planned
+from harness.runs.stories import parse_story, perform_cell
 from harness.worlds.simulated import SimulatedWorld
 
 def drawn(spec):

@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from checkers import Matrix, VerdictLine, build_matrix, check_one
-from harness.campaign import room_sentences
-from harness.errors import EXIT_BROKEN, EXIT_HELD
+from harness.campaigns.campaign import room_sentences
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD
 from harness.plan import Plan, RunSpec, Simulated, plans_here, read_plan
 from harness.records.run_record import read_record
 from harness.records.verdict_lines import facts_of
-from harness.run import perform_run
+from harness.runs.run import perform_run
 from harness.worlds.limits import limits_of
 from tests.plans_performed import has_come, problems
 

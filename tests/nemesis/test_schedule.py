@@ -5,7 +5,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.choices import Choices
+from harness.ground.choices import Choices
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, draw_schedule, most_stopped

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from harness.campaign import estimating
+from harness.campaigns.campaign import estimating
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.plan import CI_FILES, parse_plan
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.campaigns.soak import read_nights
 from harness.cli.app import exit_code_of
-from harness.soak import read_nights
 from tests.packaging.conftest import ROOT
 from tests.packaging.traced import signal_as_child_is_reaped
 from tests.waiting import wait_until

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import AnyWorld, Kafka, Simulated
 from harness.plan.reading import parse_plan
 from harness.worlds.kafka.properties import elections_possible, possible

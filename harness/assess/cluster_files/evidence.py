@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, NotUnderstood
 from harness.assess.setting_names import Kind, nearest, strange_to_kafka
 from harness.assess.values import understood
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from workloads import shown
 
 _BY_BROKERS: Final = frozenset(name for inherited in OF_TOPICS.values() for name in inherited.brokers)

@@ -10,7 +10,7 @@ from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, E
 from harness.assess.cluster_files.servers import is_properties, of_properties, read_server
 from harness.assess.cluster_files.yaml_texts import Scalar, scalars
 from harness.assess.configuration import NotUnderstood
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 
 _STRIMZI: Final = "kafka.strimzi.io/"
 _CONFLUENT: Final = "platform.confluent.io/"

@@ -21,7 +21,7 @@ from harness.assess.cluster_files.settling import settled
 from harness.assess.cluster_files.yaml_texts import documents_in, from_json
 from harness.assess.configuration import Cluster, Release
 from harness.assess.properties_files import read_text
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from workloads import shown
 
 WHAT: Final = (

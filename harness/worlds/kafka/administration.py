@@ -16,9 +16,9 @@ import msgspec
 from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from harness.clients import KAFKA_PYTHON, make, named
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.plan import OPEN, Security
+from harness.worlds.clients import KAFKA_PYTHON, make, named
 from harness.worlds.kafka.refusals import RefusedError, refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.errors import HarnessError, HostError, PortError
-from harness.hosts import ADDRESS_TAKEN, PORT_CHOICES, Ports
+from harness.ground.errors import HarnessError, HostError, PortError
+from harness.worlds.hosts import ADDRESS_TAKEN, PORT_CHOICES, Ports
 from harness.worlds.kafka.formatting import FirstFeatures, first_files, format_directory, new_id
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path

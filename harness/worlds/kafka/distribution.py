@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from typing_extensions import override
 
-from harness.hosts import Host, Launch, LocalFiles, LocalHost, LoopbackHost, SshHost
-from harness.machine.java import java_program
-from harness.observations import Observation
+from harness.ground.machine.java import java_program
+from harness.ground.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
 from harness.records.journal import Journal
+from harness.worlds.hosts import Host, Launch, LocalFiles, LocalHost, LoopbackHost, SshHost
 from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_archive import make_archive

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.errors import HostError
-from harness.hosts import attempt
-from harness.machine.durable_files import write_durably
+from harness.ground.errors import HostError
+from harness.ground.machine.durable_files import write_durably
+from harness.worlds.hosts import attempt
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import ELR_SINCE, TRANSACTIONS_2_SINCE, Version

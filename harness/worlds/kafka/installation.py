@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
 from checkers import Scratch, ScratchKind
-from harness.errors import HostError, NotReachableError, PlanError
-from harness.hosts import attempt
-from harness.machine.versions import user_cache
+from harness.ground.errors import HostError, NotReachableError, PlanError
+from harness.ground.machine.versions import user_cache
+from harness.worlds.hosts import attempt
 from harness.worlds.kafka.releases import VERSION, Artifact, Version, artifacts, parse_version
 from workloads import reason_of
 

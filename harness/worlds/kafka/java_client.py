@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from harness.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
-from harness.errors import HostError, PlanError
+from harness.ground.errors import HostError, PlanError
 from harness.plan import Kafka, RealTime
+from harness.worlds.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LogFiles, client_command
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.machine.java import java_program
-from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
+from harness.ground.machine.java import java_program
+from harness.ground.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.log_patterns import VERSION_LOGGERS
 from nemesis.cluster import CONTROLLER

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from harness.observations import (
+from harness.ground.observations import (
     BecameFollower,
     BecameLeader,
     Brokers,

@@ -12,9 +12,15 @@ from typing import Final
 import msgspec
 from typing_extensions import override
 
-from harness.hosts import NodeState
-from harness.observations import BrokerFenced, BrokerRegistered, ControllerActivated, ControllerStarted, IsrChanged
-from harness.reference.core.types import BrokerState, PartitionState
+from harness.broker.core.types import BrokerState, PartitionState
+from harness.ground.observations import (
+    BrokerFenced,
+    BrokerRegistered,
+    ControllerActivated,
+    ControllerStarted,
+    IsrChanged,
+)
+from harness.worlds.hosts import NodeState
 from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, ReplicasAssigned
 from harness.worlds.real.nodes import Nodes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.hosts import NodeProcess
-from harness.observations import BecameFollower, BecameLeader, IsrChanged
+from harness.ground.observations import BecameFollower, BecameLeader, IsrChanged
+from harness.worlds.hosts import NodeProcess
 from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.log_patterns import LogEvent, RoleTaken
 from harness.worlds.real.direct_access import SelfReport

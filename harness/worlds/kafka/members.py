@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 from kafka.errors import KafkaError
 
-from harness.clients import add_voter, remove_voter, unregister_broker, without_secrets
-from harness.errors import HostError
-from harness.hosts import Address
+from harness.ground.errors import HostError
+from harness.worlds.clients import add_voter, remove_voter, unregister_broker, without_secrets
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.administration import Administration, UnansweredError
 from harness.worlds.kafka.formatting import directory_id
 from harness.worlds.real.nodes import Nodes

@@ -16,11 +16,11 @@ from uuid import UUID
 import msgspec
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from harness.clients import require_credentials
-from harness.errors import HostError, PlanError
-from harness.hosts import undo_kinds
+from harness.ground.errors import HostError, PlanError
 from harness.plan import OPEN, Security
 from harness.records.journal import Journal, PendingUndo
+from harness.worlds.clients import require_credentials
+from harness.worlds.hosts import undo_kinds
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError
 from harness.worlds.kafka.releases import Version
 from harness.worlds.real.view import are_whole

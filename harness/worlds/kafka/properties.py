@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from harness.errors import PlanError
-from harness.hosts import Address
+from harness.broker.core.coordinator import log_config
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicConfig
+from harness.ground.errors import PlanError
 from harness.plan import Kafka
-from harness.reference.core.coordinator import log_config
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicConfig
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, TRANSACTIONS_2_SINCE, Version
 from harness.worlds.reference_settings import topic_config
 from nemesis.cluster import CONTROLLER

@@ -14,9 +14,9 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.clients import CONFLUENT
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.plan import Security
+from harness.worlds.clients import CONFLUENT
 
 _TRY_S: Final = 0.5
 #: "FAIL [client] [thrd:...]: sasl_ssl://kafka-1.example:9093/bootstrap: what happened (after 3ms in state CONNECT)".

@@ -14,12 +14,12 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.errors import PlanError
-from harness.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
+from harness.broker.core.placement import alternate
+from harness.broker.core.types import NO_NODE, NodeId, PartitionState
+from harness.ground.errors import PlanError
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
-from harness.reference.core.placement import alternate
-from harness.reference.core.types import NO_NODE, NodeId, PartitionState
+from harness.worlds.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.lacks import out_of_reach

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 
 #: The default: the newest release that was seen to work.
 DEFAULT_VERSION: Final = "4.3.1"

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.observations import NodeStarted
+from harness.ground.observations import NodeStarted
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.log_events import LogTail

@@ -23,8 +23,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness.errors import HostError, PlanError
-from harness.hosts import Address
+from harness.ground.errors import HostError, PlanError
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.properties import NodePlace, node_properties, possible
 from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts import Address, NodeState
 from harness.records.journal import Journal
+from harness.worlds.hosts import Address, NodeState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import ClusterView, Link, Links, NodeProcesses

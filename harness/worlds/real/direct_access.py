@@ -15,7 +15,8 @@ import msgspec
 from typing_extensions import override
 
 from checkers import TransactionPart
-from harness.clients import (
+from harness.records.replica_dump import Stretch
+from harness.worlds.clients import (
     EMPTY,
     BatchSequence,
     RealDirectClient,
@@ -24,9 +25,8 @@ from harness.clients import (
     told_stable_end,
     told_transaction,
 )
-from harness.hosts import NodeState
-from harness.records.replica_dump import Stretch
 from harness.worlds.contract import DirectWrite, GroupWord, PlacedRecord, Replicas, ReplicaState
+from harness.worlds.hosts import NodeState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import leader_epochs, log_directory, log_end, stretches, written_high_watermark

@@ -1,8 +1,8 @@
 """Says which faults are impossible here, and why, before a cluster is started.
 
 Three parts decide it: a distribution (:meth:`harness.worlds.real.started.Distribution.lacks`), a host
-(:meth:`harness.hosts.contract.Host.lacks`), and this module for the machine. :mod:`harness.worlds.limits` asks the same
-about a plan.
+(:meth:`harness.worlds.hosts.contract.Host.lacks`), and this module for the machine. :mod:`harness.worlds.limits` asks
+the same about a plan.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.errors import HostError
-from harness.hosts import Clocks, Host, LocalHost, NamespaceHost, find_limit, probe_disks, probe_slow_links
+from harness.ground.errors import HostError
+from harness.worlds.hosts import Clocks, Host, LocalHost, NamespaceHost, find_limit, probe_disks, probe_slow_links
 from nemesis.cluster import Capability
 
 #: The capabilities for which each broker needs a disk of its own.

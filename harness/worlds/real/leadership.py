@@ -8,8 +8,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.clients import without_secrets
-from harness.errors import HostError
+from harness.ground.errors import HostError
+from harness.worlds.clients import without_secrets
 from nemesis.cluster import Leadership, PartitionView, Reassignment
 from nemesis.evidence import Evidence
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from harness.errors import PortError, StartError
-from harness.hosts import ADDRESS_TAKEN, Host, Launch, NodeProcess, NodeState
+from harness.ground.errors import PortError, StartError
 from harness.worlds.contract import NodeCrash
+from harness.worlds.hosts import ADDRESS_TAKEN, Host, Launch, NodeProcess, NodeState
 from nemesis.cluster import CONTROLLER, Link
 
 #: The exit status of a node whose address is taken (EADDRINUSE).

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from harness.hosts import steps_in
-from harness.observations import NodeCrashed, Observation, from_lines
+from harness.ground.observations import NodeCrashed, Observation, from_lines
 from harness.records.files import CLOCK_FILE
 from harness.worlds.contract import NodeCrash
+from harness.worlds.hosts import steps_in
 
 #: Longer than any run; clocks are wrong by more than this, or by seconds.
 RUN_US: Final = 3_600_000_000

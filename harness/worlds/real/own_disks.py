@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.hosts import MountedDisk, NodeState, log_bytes
+from harness.worlds.hosts import MountedDisk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from nemesis.cluster import Power
 from nemesis.disk_parts import DiskSpace, WriteCaches
@@ -42,7 +42,7 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         return self._disks[node].obey()
 
     def fill(self, node: int) -> Evidence:
-        """Fill the disk. Evidence: as for :meth:`harness.hosts.disks.MountedDisk.fill`."""
+        """Fill the disk. Evidence: as for :meth:`harness.worlds.hosts.disks.MountedDisk.fill`."""
         return self._disks[node].fill()
 
     def free(self, node: int) -> Evidence:

@@ -11,9 +11,14 @@ from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
-from harness.clients import RealDirectClient
-from harness.errors import HostError, StartError
-from harness.hosts import (
+from harness.ground.errors import HostError, StartError
+from harness.ground.observations import IsrChanged, NotEnoughReplicas, Observation
+from harness.plan import OPEN, Loopback, Namespaces, RunSpec
+from harness.records.journal import Journal
+from harness.records.replica_dump import ReplicaLogs
+from harness.worlds.clients import RealDirectClient
+from harness.worlds.contract import NodeCrash
+from harness.worlds.hosts import (
     Clocks,
     Host,
     Launch,
@@ -24,11 +29,6 @@ from harness.hosts import (
     make_disks,
     undo_here,
 )
-from harness.observations import IsrChanged, NotEnoughReplicas, Observation
-from harness.plan import OPEN, Loopback, Namespaces, RunSpec
-from harness.records.journal import Journal
-from harness.records.replica_dump import ReplicaLogs
-from harness.worlds.contract import NodeCrash
 from harness.worlds.real.attacked_nodes import AttackedNodes, connect
 from harness.worlds.real.direct_access import Ask, DirectRequests, ReplicasOnDisk
 from harness.worlds.real.lacks import ON_DISKS, out_of_reach

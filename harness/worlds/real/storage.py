@@ -12,7 +12,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping
 
-from harness.hosts import DiskThrottle, LocalProcess, MountedDisk, NodeState, log_bytes
+from harness.worlds.hosts import DiskThrottle, LocalProcess, MountedDisk, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.disk_parts import LOG_PARTS, DiskSpeed, Files

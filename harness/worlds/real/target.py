@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from harness.errors import HostError
-from harness.hosts import Clocks, MountedDisk, NamespaceHost, choose_throttle
+from harness.ground.errors import HostError
+from harness.worlds.hosts import Clocks, MountedDisk, NamespaceHost, choose_throttle
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.held_connections import HeldConnections
 from harness.worlds.real.own_disks import OwnDisks

@@ -10,8 +10,8 @@ from typing import Any, Final
 from kafka import KafkaAdminClient
 from kafka.errors import InvalidReplicationFactorError, KafkaError, TopicAlreadyExistsError, UnknownBrokerIdError
 
-from harness.clients import named
-from harness.errors import StartError
+from harness.ground.errors import StartError
+from harness.worlds.clients import named
 from workloads import Settings, spelled
 
 _LIMIT_MS: Final = 10_000

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from harness.hosts import NodeState
-from harness.reference.core.types import (
+from harness.broker.core.types import (
     NONE,
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -16,6 +15,7 @@ from harness.reference.core.types import (
     PartitionState,
     serving_partition,
 )
+from harness.worlds.hosts import NodeState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 from workloads import LogPartition, WorkloadPlan, topics_of

@@ -16,17 +16,17 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.clients import CLIENTS, ClientLibrary, RealClients, without_secrets
-from harness.errors import HarnessError, PortError
-from harness.hosts import PORT_CHOICES
-from harness.machine.disk_watch import DiskWatch
-from harness.machine.processor_watch import ProcessorWatch
-from harness.machine.watch import Watch
-from harness.observations import Observation
+from harness.ground.errors import HarnessError, PortError
+from harness.ground.machine.disk_watch import DiskWatch
+from harness.ground.machine.processor_watch import ProcessorWatch
+from harness.ground.machine.watch import Watch
+from harness.ground.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.replica_dump import ReplicaLogs
+from harness.worlds.clients import CLIENTS, ClientLibrary, RealClients, without_secrets
 from harness.worlds.contract import DirectClient, NodeCrash, Replicas, World
+from harness.worlds.hosts import PORT_CHOICES
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
@@ -35,7 +35,7 @@ from workloads import RefusedAttempts
 #: Clients give up at once; their threads get this time to notice.
 CLIENTS_LIMIT_S: Final = 10.0
 #: Libraries that would log every injected fault to standard error.
-_LOGGERS: Final = ("kafka", "harness.clients", "kazoo", "paramiko")
+_LOGGERS: Final = ("kafka", "harness.worlds.clients", "kazoo", "paramiko")
 
 
 class Opening(NamedTuple):

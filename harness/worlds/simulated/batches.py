@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from harness.reference.core.messages import RecordBatch, content_of_record
-from harness.reference.core.producers import BATCHES_KEPT
-from harness.reference.core.types import NONE, TopicPartition
+from harness.broker.core.messages import RecordBatch, content_of_record
+from harness.broker.core.producers import BATCHES_KEPT
+from harness.broker.core.types import NONE, TopicPartition
 
 #: Bytes that a record and a batch cost beyond key and payload (format v2).
 RECORD_OVERHEAD_BYTES: Final = 8

@@ -7,10 +7,10 @@ from functools import lru_cache, partial
 from heapq import heappush
 from typing import Any, Final, Generic, TypeVar
 
-from harness.clients import client_settings
+from harness.broker.core.effects import Arm, Deliver, Timer
+from harness.broker.core.types import TopicPartition
 from harness.plan import Simulated
-from harness.reference.core.effects import Arm, Deliver, Timer
-from harness.reference.core.types import TopicPartition
+from harness.worlds.clients import client_settings
 from harness.worlds.simulated import network_client
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
 from harness.worlds.simulated.group_consumer import GroupConsumerModel

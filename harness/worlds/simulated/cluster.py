@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from harness.reference.core import group_coordinator, transaction_coordinator
-from harness.reference.core.broker import Broker
-from harness.reference.core.controller import Controller
-from harness.reference.core.effects import Core
-from harness.reference.core.log import MemoryLog
-from harness.reference.core.planted import with_bug
-from harness.reference.core.types import (
+from harness.broker.core import group_coordinator, transaction_coordinator
+from harness.broker.core.broker import Broker
+from harness.broker.core.controller import Controller
+from harness.broker.core.effects import Core
+from harness.broker.core.log import MemoryLog
+from harness.broker.core.planted import with_bug
+from harness.broker.core.types import (
     NONE,
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from harness.reference.core.invariants import Broken, candidates_are_complete, logs_match
-from harness.reference.core.log import Log, MemoryLog
-from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import NONE, NodeId
+from harness.broker.core.invariants import Broken, candidates_are_complete, logs_match
+from harness.broker.core.log import Log, MemoryLog
+from harness.broker.core.messages import RecordBatch
+from harness.broker.core.types import NONE, NodeId
 
 
 class Committed(msgspec.Struct):

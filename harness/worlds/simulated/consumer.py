@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.reference.core import messages
-from harness.reference.core.read_replica import rack_of
-from harness.reference.core.types import NO_ERROR, NO_NODE, NONE, ErrorCode, NodeId, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.read_replica import rack_of
+from harness.broker.core.types import NO_ERROR, NO_NODE, NONE, ErrorCode, NodeId, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     ClientEffect,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from harness.reference.core import messages
-from harness.reference.core.messages import (
+from harness.broker.core import messages
+from harness.broker.core.messages import (
     DeleteGroup,
     DeleteGroupResponse,
     Produce,
@@ -14,7 +14,7 @@ from harness.reference.core.messages import (
     RecordBatch,
     content_of_record,
 )
-from harness.reference.core.types import NONE, ErrorCode
+from harness.broker.core.types import NONE, ErrorCode
 from harness.worlds.contract import DirectWrite
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.loop import Loop

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from harness.reference.core.log import MemoryLog
-from harness.reference.core.types import NONE, NodeId, Outside, TopicPartition
+from harness.broker.core.log import MemoryLog
+from harness.broker.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.disk_parts import LOG_PARTS
 from nemesis.evidence import Evidence
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.reference.core.types import BrokerConfig, Image, NodeId, PartitionState, TopicPartition
+from harness.broker.core.types import BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 
 
 class ExcusedReplicas:

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from harness.reference.core import messages
-from harness.reference.core.group_coordinator import LOG
-from harness.reference.core.messages import JOINS, LEAVES
-from harness.reference.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.messages import JOINS, LEAVES
+from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,

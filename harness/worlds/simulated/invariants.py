@@ -1,6 +1,6 @@
 """The invariants of the core, asked of a whole simulated cluster at every moment, whatever network and faults do.
 
-The rules themselves are in :mod:`harness.reference.core.invariants`. This module says when they are asked:
+The rules themselves are in :mod:`harness.broker.core.invariants`. This module says when they are asked:
 :meth:`Invariants.step` watches the steps of the nodes, so the step that breaks something is found, and not only the
 loss that follows from it a thousand steps later.
 
@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from harness.reference.core import messages
-from harness.reference.core.commit_rule import required_acks
-from harness.reference.core.effects import Deliver, Effect
-from harness.reference.core.invariants import (
+from harness.broker.core import messages
+from harness.broker.core.commit_rule import required_acks
+from harness.broker.core.effects import Deliver, Effect
+from harness.broker.core.invariants import (
     Broken,
     begins_new_history,
     committed_has_its_copies,
@@ -36,8 +36,8 @@ from harness.reference.core.invariants import (
     maximal_isr_is_larger,
     one_leader_an_epoch,
 )
-from harness.reference.core.replica import Replica
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
+from harness.broker.core.replica import Replica
+from harness.broker.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.committed import Committed, epoch_at
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
-from harness.errors import HarnessError
-from harness.reference.core import messages
-from harness.reference.core.controller import Controller
-from harness.reference.core.messages import MoveLeader
-from harness.reference.core.types import NONE, NodeId, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.controller import Controller
+from harness.broker.core.messages import MoveLeader
+from harness.broker.core.types import NONE, NodeId, TopicPartition
+from harness.ground.errors import HarnessError
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link

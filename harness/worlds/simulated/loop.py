@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
-from harness.errors import HarnessError
+from harness.ground.errors import HarnessError
 
 #: A standard run of 30 virtual seconds takes some 10 to 20 thousand events; a run this far beyond is going in circles.
 EVENTS_MAX: Final = 20_000_000

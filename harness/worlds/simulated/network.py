@@ -11,7 +11,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from harness.choices import Choices
+from harness.ground.choices import Choices
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.wires import DELAYS, DELAYS_US, SLOW_US, ClientReceiver, Cut, Filter, Receiver, Wire
 from nemesis.cluster import CLIENTS, Link

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.reference.core.effects import Arm, Deliver, Timer
-from harness.reference.core.messages import Message, Metadata, MetadataResponse
-from harness.reference.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
+from harness.broker.core.effects import Arm, Deliver, Timer
+from harness.broker.core.messages import Message, Metadata, MetadataResponse
+from harness.broker.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000

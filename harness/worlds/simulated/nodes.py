@@ -12,11 +12,11 @@ from functools import partial
 from heapq import heappush
 from typing import Any, Final
 
-from harness.errors import HarnessError
-from harness.observations import Fact
-from harness.reference.core.broker import Broker
-from harness.reference.core.effects import Arm, Core, Deliver, Effect, Timer
-from harness.reference.core.types import NodeId, TopicPartition
+from harness.broker.core.broker import Broker
+from harness.broker.core.effects import Arm, Core, Deliver, Effect, Timer
+from harness.broker.core.types import NodeId, TopicPartition
+from harness.ground.errors import HarnessError
+from harness.ground.observations import Fact
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from nemesis.evidence import Evidence

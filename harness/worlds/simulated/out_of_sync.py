@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.reference.core.types import BrokerConfig
+from harness.broker.core.types import BrokerConfig
 from nemesis.cluster import ClusterView, PartitionView
 
 #: After healing: twice as long as what was cut off takes to be noticed, to be asked again, and to follow.

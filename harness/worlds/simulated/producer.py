@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from harness.reference.core import messages
-from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue, Waiting
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from checkers import TransactionPart
+from harness.broker.core.log import MemoryLog
+from harness.broker.core.messages import Deletion, RecordBatch
+from harness.broker.core.types import TopicPartition
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
-from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import Deletion, RecordBatch
-from harness.reference.core.types import TopicPartition
 from harness.worlds.replica_logs import content_of
 from harness.worlds.simulated.cluster import SimulatedCluster
 from workloads import LogPartition

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from harness.reference.core.messages import RecordBatch
-from harness.reference.core.replica import Replica
+from harness.broker.core.messages import RecordBatch
+from harness.broker.core.replica import Replica
 from harness.worlds.contract import GroupWord, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster

@@ -7,7 +7,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.choices import Choices, Stream
+from harness.ground.choices import Choices, Stream
 from harness.worlds.simulated.wires import DELAYS_US
 
 _ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from harness.reference.core import group_coordinator, messages
-from harness.reference.core.transaction_coordinator import LOG
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
+from harness.broker.core import group_coordinator, messages
+from harness.broker.core.transaction_coordinator import LOG
+from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
 from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
 from harness.worlds.simulated.producer import ERROR_NAMES, EXPIRED, ProducerModel

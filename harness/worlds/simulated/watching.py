@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from harness.reference.core import messages
-from harness.reference.core.types import NONE, PartitionState
+from harness.broker.core import messages
+from harness.broker.core.types import NONE, PartitionState
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.wires import Wire

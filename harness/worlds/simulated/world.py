@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.choices import Choices
-from harness.errors import HarnessError
-from harness.observations import Fact, IsrChanged, NotEnoughReplicas, Observation
+from harness.broker.core.coordinator import log_config
+from harness.broker.core.messages import CreateTopic, TopicResponse
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId
+from harness.ground.choices import Choices
+from harness.ground.errors import HarnessError
+from harness.ground.observations import Fact, IsrChanged, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
-from harness.reference.core.coordinator import log_config
-from harness.reference.core.messages import CreateTopic, TopicResponse
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.refused_attempts import RefusalCounter

@@ -9,7 +9,7 @@ from checkers import Outcome, check_one, judge
 from checkers.anomalies.broken_invariant import InvariantBroken
 from harness.plan import parse_plan
 from harness.records.files import HISTORY
-from harness.run import perform_run
+from harness.runs.run import perform_run
 from workloads.history import export_jsonl, import_jsonl
 
 PLAN = """

@@ -10,7 +10,7 @@ import pytest
 from checkers import Judgement, Outcome, Verdict, check_one, judge
 from checkers.anomalies.out_of_sync import ReplicaOutOfSync
 from harness.plan import RunSpec, parse_plan
-from harness.run import perform_run
+from harness.runs.run import perform_run
 
 PLAN = """
 name = "planted"

@@ -22,17 +22,17 @@ import pytest
 from checkers.local import check_one
 from checkers.spark.session import SHIPPED
 from checkers.verdicts.judgement import VerdictLine
-from harness.errors import EXIT_BROKEN, EXIT_HELD
-from harness.hosts import Ports
-from harness.machine.spread import Workers
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD
+from harness.ground.machine.spread import Workers
+from harness.lab.search import PORTFOLIOS
+from harness.lab.search.hunting import runs
 from harness.plan import parse_plan
 from harness.records.run_record import read_record
-from harness.run import perform_run
-from harness.search import PORTFOLIOS
-from harness.search.hunting import runs
+from harness.runs.run import perform_run
+from harness.worlds.hosts import Ports
 from scripts.spark_archive import ARCHIVE, options
 from tests.checkers.conformance import BY_NAME, cases, write_history
-from tests.harness.campaign.test_spread_runs import PLAN
+from tests.harness.campaigns.campaign.test_spread_runs import PLAN
 
 HOST = "127.0.0.1"
 #: Two seconds on an idle machine; three JVMs that start on a busy one have taken over a minute.
@@ -59,7 +59,7 @@ from importlib import import_module
 from io import StringIO
 from checkers import spark_context
 from harness.cli.app import exit_code_of
-from harness.machine import spread
+from harness.ground.machine import spread
 spread.BLOCKS_A_CORE = 1
 master, *commands, last = json.loads(sys.argv[1])
 def ended(command):
@@ -74,7 +74,7 @@ print(json.dumps(([*ends, ended(last)], imported)))
 #: Performs runs of a hunt in short waves, and says each as soon as it is there.
 HUNTED = """
 import json, sys
-from harness.machine import spread
+from harness.ground.machine import spread
 from tests.checkers.spark.test_cluster import hunted
 spread.BLOCKS_A_CORE = 1
 for run in hunted(sys.argv[1]):

@@ -171,4 +171,4 @@ def test_a_cluster_is_sent_modules_with_the_data_that_they_read_and_local_worker
     assert [Path(file).name for file in files] == 2 * sent
     for file in files:
         with zipfile.ZipFile(file) as archive:
-            assert "harness/stories/data/S01.toml" in archive.namelist()
+            assert "harness/runs/stories/data/S01.toml" in archive.namelist()

@@ -9,7 +9,7 @@ import pytest
 
 from checkers import Acceptance, AcceptanceStatus, Cell, DatedCell, accepting, matrix_of, still_back
 from checkers.verdicts.acceptance import missed_by_chance
-from tests.harness.comparison.conftest import STRONG, night, run_lines
+from tests.harness.campaigns.comparison.conftest import STRONG, night, run_lines
 
 KEY = "simulated/c/kill"
 BEGAN = "2027-01-10T02:00:00+00:00"

@@ -14,8 +14,8 @@ from harness.assess import Assessment, Client, Cluster, Concern, Performer, Ques
 from harness.assess.configuration import OF_TOPICS
 from harness.assess.performing import PerformedStory
 from harness.assess.requirements import judged
-from harness.known_defects import Library
-from harness.progress import Progress
+from harness.ground.known_defects import Library
+from harness.ground.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
 #: A setting in the words of a change.

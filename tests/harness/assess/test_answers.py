@@ -13,9 +13,9 @@ import pytest
 from harness import assess as assessing
 from harness.assess import Assessment, Concern, Requirement, as_markdown, as_page, compared, judged
 from harness.cli.app import exit_code_of
-from harness.errors import HostError, PlanError
+from harness.ground.errors import HostError, PlanError
+from harness.ground.progress import Progress
 from harness.plan import Existing
-from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Promised, ShownStory
 from harness.records.schemas import schema_of
 

@@ -12,7 +12,7 @@ from harness.assess.performing import Harm, PerformedStory, stories
 from harness.assess.reckoning import of_members
 from harness.assess.repeating import command_that_shows
 from harness.cli.terminal import assigned
-from harness.progress import Progress
+from harness.ground.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
 #: Stories that tell the recommended settings apart, and one whose harm no setting prevents.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.assess.client_libraries import library_of
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 
 
 @pytest.mark.parametrize(

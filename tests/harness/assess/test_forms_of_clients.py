@@ -10,7 +10,7 @@ import pytest
 from harness.assess import Client, clients_named
 from harness.assess.client_settings import effective
 from harness.cli.app import exit_code_of
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 
 TOPICS: Final = (
     "Topic: t\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2\n"

@@ -11,9 +11,9 @@ from harness.assess import Assessment, Client, Cluster, Performer, Question, Rel
 from harness.assess.configuration import Now
 from harness.assess.requirements import judged
 from harness.assess.sentences import BROKEN_NOW, heading, worst_first, worst_of
-from harness.errors import PlanError
-from harness.known_defects import Library
-from harness.progress import Progress
+from harness.ground.errors import PlanError
+from harness.ground.known_defects import Library
+from harness.ground.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
 SAFE = {"min.insync.replicas": "2"}

@@ -18,7 +18,7 @@ from harness.assess import (
 )
 from harness.assess.prices import measured_of
 from harness.assess.sentences import begun, clean_words, heading, measured_words, ordered, story_words
-from harness.known_defects import every_defect
+from harness.ground.known_defects import every_defect
 from harness.records.assessment_file import Figures
 
 SHOWN = ShownStory(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")

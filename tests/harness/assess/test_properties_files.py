@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from harness.assess.properties_files import Entry, decoded, entries_in, properties_in
-from harness.clients import compiler_jars
-from harness.errors import PlanError
-from harness.machine.java import java_program
+from harness.ground.errors import PlanError
+from harness.ground.machine.java import java_program
+from harness.worlds.clients import compiler_jars
 from harness.worlds.kafka.installation import Installation
 
 FILES: Final = 1000

@@ -15,7 +15,7 @@ from harness.assess.client_settings import effective
 from harness.assess.configuration import Now
 from harness.assess.grouping import groups_of
 from harness.cli.app import exit_code_of
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.worlds.kafka.releases import parse_version
 
 DESCRIBED = """\

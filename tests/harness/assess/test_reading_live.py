@@ -11,8 +11,8 @@ from harness.assess import live
 from harness.assess.configuration import Cluster, Now
 from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.cli.app import exit_code_of
-from harness.hosts.ports import Ports
-from harness.progress import Progress
+from harness.ground.progress import Progress
+from harness.worlds.hosts.ports import Ports
 from harness.worlds.kafka.administration import ConfiguredValue, UnansweredError
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView

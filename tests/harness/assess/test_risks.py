@@ -17,7 +17,7 @@ from harness.assess.internal_topics import of_internal, of_own_settings, of_unma
 from harness.assess.limits import limits_of
 from harness.assess.present_state import broken_now
 from harness.assess.risks import risks_of
-from harness.progress import Progress
+from harness.ground.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
 PRODUCER = Client(name="p", library="java", version="4.1.0")

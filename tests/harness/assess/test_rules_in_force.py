@@ -17,8 +17,8 @@ from harness.assess.grouping import groups_of
 from harness.assess.reckoning import settings_of
 from harness.assess.requirements import judged
 from harness.assess.rules_in_force import assumptions, era_of, keeper_of
-from harness.errors import PlanError
-from harness.progress import Progress
+from harness.ground.errors import PlanError
+from harness.ground.progress import Progress
 from harness.worlds.kafka.releases import Version, parse_version
 from workloads import PRESETS, Settings
 

@@ -20,7 +20,7 @@ from harness.assess.setting_names import (
     strange_to_kafka,
     with_dots,
 )
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from checkers import VerdictLine
+from harness.campaigns.comparison import accepted_sentences, compare_results, read_results
 from harness.cli.app import exit_code_of
-from harness.comparison import accepted_sentences, compare_results, read_results
-from harness.machine.versions import this_machine
+from harness.ground.machine.versions import this_machine
 from harness.plan import read_plan
 from harness.records.accepted_file import parse_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.verdict_lines import write_matrix
-from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+from tests.harness.campaigns.comparison.conftest import STRONG, run_lines, write_campaign
 
 KEY = "kafka/c/kill"
 #: The sentence for an entry of no cells.
@@ -184,7 +184,7 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
     directory = campaign("1")
     exit_code_of(["compare", str(campaign("2")), str(directory)])
     capsys.readouterr()
-    from harness.comparison import offered_sentences  # noqa: PLC0415 - beside what it is about
+    from harness.campaigns.comparison import offered_sentences  # noqa: PLC0415 - beside what it is about
     from harness.records.campaign_record import read_campaign_record  # noqa: PLC0415
 
     first, second = offered_sentences(
@@ -195,7 +195,7 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
 
 
 def test_findings_of_all_libraries_that_take_turns_are_looked_for(campaign) -> None:
-    from harness.comparison import ran_by  # noqa: PLC0415 - beside what it is about
+    from harness.campaigns.comparison import ran_by  # noqa: PLC0415 - beside what it is about
     from harness.records.campaign_record import read_campaign_record  # noqa: PLC0415
 
     directory = campaign("1")

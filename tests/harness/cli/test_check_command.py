@@ -18,11 +18,11 @@ from moto.server import ThreadedMotoServer
 from checkers import SHOWN, Exercise, FoundHistory, Verdict
 from checkers.measures.recovery import Recovery
 from checkers.measures.writes_met import FaultExercise
-from harness.campaign import judged_histories
+from harness.campaigns.campaign import judged_histories
 from harness.cli.app import exit_code_of
-from harness.hosts import Ports
 from harness.plan import parse_plan
 from harness.records.run_record import Ended, write_record
+from harness.worlds.hosts import Ports
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.nemesis.receipt_factory import a_receipt

@@ -14,8 +14,8 @@ import pytest
 from checkers import Scratch, ScratchKind
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
-from harness.errors import JavaError, PlanError, StartError
-from harness.machine import java
+from harness.ground.errors import JavaError, PlanError, StartError
+from harness.ground.machine import java
 from harness.records.journal import FILE_NAME, Journal
 from harness.worlds import machine_abilities
 

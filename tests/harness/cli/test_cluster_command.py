@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.cluster import ClusterAnswer, ClusterRequest
+from harness.runs.cluster import ClusterAnswer, ClusterRequest
 from nemesis.topology import Shape
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness.cli import terminal
 from harness.cli.app import exit_code_of
-from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+from tests.harness.campaigns.comparison.conftest import STRONG, run_lines, write_campaign
 
 
 @pytest.fixture

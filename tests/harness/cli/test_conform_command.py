@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.conform import RecordedTrace, read_trace, write_trace
-from harness.errors import HostError, StartError
-from harness.stories import Story, StoryOutcome
+from harness.ground.errors import HostError, StartError
+from harness.lab.conform import RecordedTrace, read_trace, write_trace
+from harness.runs.stories import Story, StoryOutcome
 
 TRACES: Final = Path(__file__).parents[3] / "results" / "reference" / "conform"
 TRACE: Final = str(TRACES / "S01-all-2.json")
@@ -95,7 +95,7 @@ def test_every_word_is_looked_up_before_a_story_is_performed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     performed: list[str] = []
-    monkeypatch.setattr("harness.conform.performing.world_for", lambda spec, *_: performed.append(spec.story))
+    monkeypatch.setattr("harness.lab.conform.performing.world_for", lambda spec, *_: performed.append(spec.story))
     assert exit_code_of(["conform", "S01", "S99", "--world", "processes"]) == 64
     assert "unknown story" in capsys.readouterr().err
     assert performed == []

@@ -53,7 +53,7 @@ def brokers_below(directory: Path) -> list[int]:
         for process in psutil.process_iter(["cmdline", "status"])
         if process.info["status"] != psutil.STATUS_ZOMBIE
         and any(str(directory) in argument for argument in process.info["cmdline"] or ())
-        and "harness.reference.server" in process.info["cmdline"]
+        and "harness.broker.server" in process.info["cmdline"]
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 
 PLAN = "[workload]\nduration_ms = 2_000\nwrites_per_second = 20.0\n[faults]\ncount = 0\n[worlds.simulated]\n"
 

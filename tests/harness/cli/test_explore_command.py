@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.explore import scope_named
+from harness.lab.explore import scope_named
 
 
 def test_a_scope_that_holds_is_said_to_hold_in_all_its_states(capsys: pytest.CaptureFixture[str]) -> None:

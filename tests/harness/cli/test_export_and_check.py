@@ -15,12 +15,12 @@ from checkers.anomalies.lost_write import LostWrite
 from checkers.histories import HISTORY
 from checkers.local import check_one
 from checkers.verdicts.verdict import Verdict
-from harness import campaign
+from harness.campaigns import campaign
 from harness.cli.app import exit_code_of
+from harness.ground.progress import Progress
 from harness.plan import parse_plan
-from harness.progress import Progress
 from harness.records.files import RUN_FILE
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 from tests.checkers.conformance import BY_NAME
 from tests.checkers.conformance import write_history as write_case
 from tests.checkers.test_recorded_histories import ARCHIVE

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.search import HuntResult
+from harness.lab.search import HuntResult
 
 
 @pytest.fixture

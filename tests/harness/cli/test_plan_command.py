@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign import estimating
+from harness.campaigns.campaign import estimating
 from harness.cli.app import exit_code_of
-from harness.errors import HostError
+from harness.ground.errors import HostError
 
 PLANS = Path(__file__).parents[3] / "plans"
 
@@ -126,8 +126,8 @@ def test_a_release_that_is_not_here_is_said_and_the_plan_stands(
 def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 1000)
-    monkeypatch.setattr("harness.hosts.clocks.LIBRARIES", ())
+    monkeypatch.setattr("harness.worlds.hosts.namespaces.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.worlds.hosts.clocks.LIBRARIES", ())
     (tmp_path / "p.toml").write_text(
         'families = ["clock"]\n[faults]\nexercised_min = 1\n[worlds.processes]\n[worlds.kafka]\nhost = "namespaces"\n'
     )
@@ -155,7 +155,7 @@ def test_a_host_is_tried_once_however_many_cells_there_are(tmp_path: Path, monke
 def test_a_host_that_cannot_be_had_here_is_refused_before_anything_is_started(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
+    monkeypatch.setattr("harness.worlds.hosts.namespaces.os.geteuid", lambda: 0)
     which = shutil.which
     monkeypatch.setattr("shutil.which", lambda tool, *_, **__: None if tool == "nft" else which(tool))
     (tmp_path / "p.toml").write_text('[worlds.processes]\nhost = "namespaces"\n')
@@ -190,7 +190,7 @@ def test_a_budget_without_room_for_a_family_is_said_with_the_number_that_helps(
 def test_what_is_not_done_is_said_at_the_begin(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.worlds.hosts.disks.os.geteuid", lambda: 1000)
 
     def begin(*_: object, **__: object) -> None:
         raise HostError("it began")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from harness.cli.app import exit_code_of
-from harness.errors import EXIT_PLAN
+from harness.ground.errors import EXIT_PLAN
+from harness.lab.search import run_in_memory
 from harness.plan import parse_plan, read_plan
-from harness.run import perform_run
-from harness.search import run_in_memory
+from harness.runs.run import perform_run
 
 PLAN = """
 families = ["kill"]

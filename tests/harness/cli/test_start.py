@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = ("kafka", "confluent_kafka", "pyspark", "networkx", "paramiko", "scipy")
 #: The modules that a worker process imports for a run in virtual time.
-WORKER = "harness.run.performing, harness.worlds.simulated"
+WORKER = "harness.runs.run.performing, harness.worlds.simulated"
 
 
 @pytest.mark.parametrize("modules", ["harness.cli.run", WORKER])

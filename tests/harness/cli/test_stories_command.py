@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.stories import known_stories
+from harness.runs.stories import known_stories
 
 
 def test_explaining_one_cell_shows_its_steps_and_writes_a_page(

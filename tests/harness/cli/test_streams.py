@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.plan import CI_FILES, parse_plan
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 
 MAIN = "from harness.cli.app import main; main()"
 FULL = Path("/dev/full")

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.cli.upgrade import UpgradeRequest
-from harness.errors import EXIT_PLAN
+from harness.ground.errors import EXIT_PLAN
 from harness.plan import Kafka, Plan, require_kind
 
 USUAL: dict[str, Any] = {

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from checkers import Exercise, Judgement, Outcome, VerdictLine
 from checkers.verdicts.exercised import RunsExercised
-from harness.campaign.judged_histories import JudgedHistory
+from harness.campaigns.campaign.judged_histories import JudgedHistory
 from harness.cli.terminal import Terminal
 from harness.cli.verdict_table import show_judged
 from tests.checkers.findings import a_finding

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.plan import parse_plan, plan_text
-from harness.run import planned
+from harness.runs.run import planned
 from nemesis.scenarios import FAMILIES
 from workloads import LISTED, PlannedWrite
 

@@ -9,7 +9,7 @@ import time
 import msgspec
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import BOUNDS, Plan, chosen_faults, parse_plan
 from harness.plan.bounds import COMBINATIONS_MAX, EXCLUSIONS_MAX
 from harness.plan.machines import Machine

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.choices import Choices
-from harness.errors import PlanError
+from harness.ground.choices import Choices
+from harness.ground.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_scenarios
-from harness.run import planned
+from harness.runs.run import planned
 
 STORIES = sorted((Path(__file__).parents[3] / "plans" / "stories").glob("*.toml"))
 KILL = 'families = ["kill"]\n'

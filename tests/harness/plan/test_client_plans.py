@@ -9,10 +9,10 @@ from kafka import KafkaProducer
 
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Client
-from harness.choices import Choices
-from harness.known_defects import Library
+from harness.ground.choices import Choices
+from harness.ground.known_defects import Library
 from harness.plan import Kafka, Plan, plans_here, read_plan, require_kind
-from harness.run import planned
+from harness.runs.run import planned
 from workloads import Settings, spelled
 
 PLANS: Final = plans_here()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import parse_plan
-from harness.run import choices_of, perform_run
+from harness.runs.run import choices_of, perform_run
 from nemesis.faults import HoldMessages, Kill
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape

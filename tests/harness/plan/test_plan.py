@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from bench.simulated import STANDARD_SCHEDULE
-from harness.choices import Choices
 from harness.cli.terminal import assigned
-from harness.errors import PlanError
+from harness.ground.choices import Choices
+from harness.ground.errors import PlanError
 from harness.plan import Kafka, Namespaces, RunSpec, parse_plan, read_plan
-from harness.run import planned
+from harness.runs.run import planned
 from nemesis.scenarios import FAMILIES, strikes_of
 
 PLANS = Path(__file__).parents[3] / "plans"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import Kafka, parse_plan
 
 SERVERS = 'bootstrap = ["kafka-1.example:9092", "[::1]:9093"]'

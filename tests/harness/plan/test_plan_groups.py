@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import Plan, parse_plan, plans_here, read_plan
 from workloads import LISTED
 

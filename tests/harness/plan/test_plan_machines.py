@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import Kafka, Machine, Ssh, parse_plan
 from nemesis.cluster import CONTROLLER
 

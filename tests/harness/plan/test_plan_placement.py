@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import parse_plan
 
 WORLD = "\n[worlds.simulated]\nruns = 1\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import OPEN, Security, parse_plan
 
 SASL = 'mechanism = "PLAIN"\nusername = "alice"'

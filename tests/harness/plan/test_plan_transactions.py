@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import Plan, parse_plan, read_plan
 from workloads import IDEMPOTENCE
 

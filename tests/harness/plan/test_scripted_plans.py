@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from harness.plan import parse_plan
 from harness.records.files import PLAN_FILE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from harness.campaign.stages import world_runs
-from harness.errors import PlanError
+from harness.campaigns.campaign.stages import world_runs
+from harness.ground.errors import PlanError
 from harness.plan import Kafka, parse_plan, require_kind
-from harness.run.scheduled import rollout_of
+from harness.runs.run.scheduled import rollout_of
 from harness.worlds.kafka import with_one_library
 
 PLAN = 'families = ["upgrade+kill"]\n[worlds.kafka]\n'

@@ -8,8 +8,8 @@ from typing import get_args
 
 import msgspec
 
-from harness import observations
-from harness.observations import (
+from harness.ground import observations
+from harness.ground.observations import (
     Acknowledged,
     BecameLeader,
     BrokerFenced,

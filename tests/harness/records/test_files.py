@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.errors import ResultsError
+from harness.campaigns.report.loading import read_campaign
+from harness.campaigns.soak.ledger import read_ledger, read_verdicts
+from harness.campaigns.soak.nights import NIGHT_FILE, read_night
+from harness.ground.errors import ResultsError
 from harness.records.files import CAMPAIGN_FILE, LEDGER_FILE, RUN_FILE, VERDICTS_FILE, read_json
 from harness.records.run_record import read_record, recorded_world
 from harness.records.searched_scopes import SCOPES_FILE, read_searched_scopes
 from harness.records.verdict_lines import read_lines
-from harness.report.loading import read_campaign
-from harness.soak.ledger import read_ledger, read_verdicts
-from harness.soak.nights import NIGHT_FILE, read_night
 
 Damage = Callable[[Path], object]
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from checkers import REPLICAS_FILE, PartitionEnd, Verdict, check_one, read_replicas
-from harness.campaign.replaying import replay
+from harness.campaigns.campaign.replaying import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records import replica_dump
 from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch, write_replicas
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 
 PLAN = """
 families = ["{family}"]

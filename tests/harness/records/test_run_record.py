@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.errors import ResultsError
+from harness.ground.errors import ResultsError
 from harness.plan import (
     AnyWorld,
     Existing,

@@ -15,7 +15,7 @@ import pytest
 from checkers import build_matrix
 from harness.cli.app import exit_code_of
 from harness.records.schemas import SCHEMAS, schema_of, schema_text
-from tests.harness.comparison.conftest import STRONG, run_lines
+from tests.harness.campaigns.comparison.conftest import STRONG, run_lines
 
 ROOT = Path(__file__).parents[3]
 _ASSESSMENT, MATRIX, VERDICTS = SCHEMAS

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.errors import ResultsError
+from harness.ground.errors import ResultsError
 from harness.records.searched_scopes import SCOPES_FILE, SearchedScope, read_searched_scopes
 
 HELD: dict[str, Any] = {

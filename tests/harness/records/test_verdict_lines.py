@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from checkers import Exercise, Outcome, RunFacts, Verdict, VerdictLine
-from harness.errors import ResultsError
+from harness.ground.errors import ResultsError
 from harness.plan import RunSpec, Simulated
 from harness.records.files import RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, write_record

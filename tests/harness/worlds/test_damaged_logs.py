@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.reference.server import FileLog
-from harness.reference.server.storage.segment_files import BatchLocation
+from harness.broker.server import FileLog
+from harness.broker.server.storage.segment_files import BatchLocation
 from harness.worlds.replica_logs import StoredBatch, batches_in, flip, log_directory, read_again, recovery_point
-from tests.harness.reference.server.batch_maker import batch
+from tests.harness.broker.server.batch_maker import batch
 
 
 @pytest.fixture

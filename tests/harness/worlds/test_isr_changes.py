@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.observations import IsrChanged
+from harness.ground.observations import IsrChanged
 from harness.worlds.refused_attempts import RefusalCounter
 from workloads import LogPartition
 

@@ -62,9 +62,9 @@ def test_links_of_kafka_are_cut_in_namespaces_and_those_of_the_reference_broker_
 @pytest.mark.parametrize(
     ("family", "without", "why"),
     [
-        ("power", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
-        ("slow-disk", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
-        ("clock", "harness.hosts.clocks.LIBRARIES", "install the package faketime"),
+        ("power", "harness.worlds.hosts.disks.os.geteuid", "faults on disks need root"),
+        ("slow-disk", "harness.worlds.hosts.disks.os.geteuid", "faults on disks need root"),
+        ("clock", "harness.worlds.hosts.clocks.LIBRARIES", "install the package faketime"),
     ],
 )
 def test_what_only_this_machine_lacks(monkeypatch: pytest.MonkeyPatch, family: str, without: str, why: str) -> None:
@@ -77,14 +77,14 @@ def test_what_only_this_machine_lacks(monkeypatch: pytest.MonkeyPatch, family: s
 
 
 def test_other_machines_are_not_judged_by_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.worlds.hosts.disks.os.geteuid", lambda: 1000)
     assert limits.limits_here(spec(Kafka(host=SSH), "power")) == []
     assert limits.limits_here(spec(Simulated(), "power")) == []
 
 
 def test_a_machine_without_nftables_carries_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
-    monkeypatch.setattr("harness.hosts.namespaces.shutil.which", lambda tool: None if tool == "nft" else tool)
+    monkeypatch.setattr("harness.worlds.hosts.namespaces.os.geteuid", lambda: 0)
+    monkeypatch.setattr("harness.worlds.hosts.namespaces.shutil.which", lambda tool: None if tool == "nft" else tool)
     assert "install the package nftables" in limits.host_lacks(Kafka(host=Namespaces()))
     assert limits.host_lacks(Kafka()) == ""
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from harness.errors import HostError
-from harness.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
+from harness.ground.errors import HostError
+from harness.ground.observations import BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
 from harness.worlds.existing import MetadataPoller, changes
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
 from harness.worlds.real.observation_times import trace_path, traced

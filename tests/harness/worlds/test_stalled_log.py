@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from checkers import Outcome, VerdictLine, build_matrix, check_one
-from harness.hosts import Launch
-from harness.machine.watch import Watch
+from harness.ground.machine.watch import Watch
 from harness.plan import Processes, RunSpec
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import facts_of
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
+from harness.worlds.hosts import Launch
 from harness.worlds.processes import ReferenceDistribution
 from harness.worlds.real.nodes import Nodes
 from nemesis.plan import FaultPlan

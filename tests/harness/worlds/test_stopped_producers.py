@@ -11,7 +11,7 @@ from checkers.verdicts.cells import build_cells
 from harness.plan import AnyWorld, Processes, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import facts_of
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import STOPPED_DRAIN_MS, stop_producers_after_the_first_fault
 from workloads.plan import WorkloadPlan

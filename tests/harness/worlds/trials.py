@@ -9,7 +9,7 @@ import pytest
 
 from checkers import Judgement, judge
 from checkers import check_one as check
-from harness.observations import (
+from harness.ground.observations import (
     BrokerFenced,
     BrokerRegistered,
     ControllerActivated,
@@ -23,8 +23,8 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
-from harness.run.performing import perform_run
-from harness.run.scheduled import _Scheduled
+from harness.runs.run.performing import perform_run
+from harness.runs.run.scheduled import _Scheduled
 from nemesis.receipts import Receipt
 
 #: Nobody acknowledges anything where all producers have stopped, so half of this is waited for in vain.

@@ -12,8 +12,8 @@ import click
 from published_model import check_model, tla_files
 
 from harness.cli.terminal import assigned
-from harness.errors import AckproofError
-from harness.explore import Limits, exhaust, scope_named, steps_of
+from harness.ground.errors import AckproofError
+from harness.lab.explore import Limits, exhaust, scope_named, steps_of
 
 
 @click.command()

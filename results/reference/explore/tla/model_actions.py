@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from harness.explore.brokers import BrokerCopy
-from harness.explore.events import AT, NodeEvent
-from harness.explore.rules import record_name
-from harness.explore.scope import Scope
-from harness.explore.search import Result
-from harness.explore.searched import Action, State
-from harness.explore.space import Space
-from harness.explore.wires import WireName
-from harness.reference.core import messages
-from harness.reference.core.types import NONE, PartitionState
+from harness.broker.core import messages
+from harness.broker.core.types import NONE, PartitionState
+from harness.lab.explore.brokers import BrokerCopy
+from harness.lab.explore.events import AT, NodeEvent
+from harness.lab.explore.rules import record_name
+from harness.lab.explore.scope import Scope
+from harness.lab.explore.search import Result
+from harness.lab.explore.searched import Action, State
+from harness.lab.explore.space import Space
+from harness.lab.explore.wires import WireName
 
 
 class PublishedModel(NamedTuple):

@@ -28,12 +28,12 @@ from model_actions import (
     ReplayedStep,
 )
 
-from harness.errors import PlanError
-from harness.explore.any_scope import AnyScope
-from harness.explore.rules import record_name
-from harness.explore.scope import Scope
-from harness.explore.search import Result
-from harness.explore.steps import ShownStep, decided_words
+from harness.ground.errors import PlanError
+from harness.lab.explore.any_scope import AnyScope
+from harness.lab.explore.rules import record_name
+from harness.lab.explore.scope import Scope
+from harness.lab.explore.search import Result
+from harness.lab.explore.steps import ShownStep, decided_words
 
 #: Constants that TLC takes for names, and nothing else.
 _NAMES: Final = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.assess.cluster_files.yaml_texts import documents_in
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from tests.harness.assess.cluster_files.reading import IN_SYNC, UNCLEAN, decided, read, unclear, with_listing
 
 STRIMZI = """\

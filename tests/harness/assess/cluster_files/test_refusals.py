@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from tests.harness.assess.cluster_files.reading import LISTING, decided, read, with_listing
 
 KCAT = """\

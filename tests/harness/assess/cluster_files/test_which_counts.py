@@ -9,7 +9,7 @@ import pytest
 
 from harness.assess.configuration import Cluster
 from harness.assess.limits import limits_of
-from harness.errors import PlanError
+from harness.ground.errors import PlanError
 from tests.harness.assess.cluster_files.reading import (
     IN_SYNC,
     LISTING,

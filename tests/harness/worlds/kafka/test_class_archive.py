@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, PortError
-from harness.hosts import PORT_CHOICES, Address, Ports
+from harness.ground.errors import HarnessError, PortError
+from harness.worlds.hosts import PORT_CHOICES, Address, Ports
 from harness.worlds.kafka import class_archive
 from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation

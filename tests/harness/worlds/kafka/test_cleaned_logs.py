@@ -8,7 +8,7 @@ import pytest
 from checkers import check_one as check
 from harness.plan import Kafka, RunSpec
 from harness.records.files import HISTORY
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
 from workloads import CleanerTimes, Function

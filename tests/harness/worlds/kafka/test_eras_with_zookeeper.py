@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
-from harness.observations import BecameFollower, BecameLeader, IsrChanged, LeaderElected, Truncated
+from harness.ground.observations import BecameFollower, BecameLeader, IsrChanged, LeaderElected, Truncated
 from harness.plan import Kafka, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations, write_observations
 from harness.worlds.kafka import kafka_world

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from harness.errors import HostError
-from harness.hosts import Address
+from harness.ground.errors import HostError
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.distribution import kraft
 from harness.worlds.kafka.formatting import FirstFeatures, directory_id, first_files, new_id
 from harness.worlds.kafka.installation import Installation

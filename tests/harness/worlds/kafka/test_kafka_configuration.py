@@ -6,8 +6,8 @@ from typing import get_args
 import msgspec
 import pytest
 
-from harness.errors import PlanError
-from harness.hosts import Address
+from harness.ground.errors import PlanError
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.formatting import FirstFeatures
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, node_command

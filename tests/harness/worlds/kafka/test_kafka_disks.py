@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from harness.observations import BecameFollower, Fact
+from harness.ground.observations import BecameFollower, Fact
 from harness.plan import Kafka, Loopback, RunSpec
 from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.kafka import kafka_world

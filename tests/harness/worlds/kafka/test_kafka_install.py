@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
+from harness.ground.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
 from harness.plan import Kafka
 from harness.worlds.kafka import release_for
 from harness.worlds.kafka.class_archive import lacks_archive

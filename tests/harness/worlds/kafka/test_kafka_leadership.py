@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Judgement
-from harness.observations import ControllerActivated, LeaderElected
+from harness.ground.observations import ControllerActivated, LeaderElected
 from harness.plan import Kafka, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations
 from nemesis.cluster import CONTROLLER

@@ -6,12 +6,12 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from harness.choices import Choices
 from harness.cli import campaign
 from harness.cli.app import exit_code_of
-from harness.errors import EXIT_HELD, EXIT_PLAN
+from harness.ground.choices import Choices
+from harness.ground.errors import EXIT_HELD, EXIT_PLAN
 from harness.plan import parse_plan
-from harness.run import planned
+from harness.runs.run import planned
 from harness.worlds.kafka import distribution
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.rehearsal import rehearse

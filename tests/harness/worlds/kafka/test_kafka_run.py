@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.observations import BecameFollower, BecameLeader, BrokerFenced, BrokerRegistered, IsrChanged, LeaderElected
+from harness.ground.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    IsrChanged,
+    LeaderElected,
+)
 from harness.plan import Kafka, Namespaces, RunSpec
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import read_record

@@ -10,7 +10,7 @@ import pytest
 from checkers import check_one, judge
 from harness.plan import Kafka, RunSpec
 from harness.records.files import HISTORY
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 from harness.worlds.kafka.installation import Installation
 from nemesis.evidence import by_node
 from nemesis.plan import FaultPlan

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from harness.hosts import Address, NodeState
+from harness.worlds.hosts import Address, NodeState
 from harness.worlds.kafka import members as module
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.members import ClusterMembers, answered

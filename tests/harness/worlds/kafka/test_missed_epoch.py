@@ -9,7 +9,7 @@ from checkers import Outcome, check_one, judge
 from harness.plan import read_plan
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
-from harness.run import perform_run
+from harness.runs.run import perform_run
 from tests.harness.needs import needs_root
 
 PLAN = Path(__file__).parents[4] / "plans" / "stories" / "S40.toml"

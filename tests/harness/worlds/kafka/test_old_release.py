@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.observations import (
+from harness.ground.observations import (
     BecameFollower,
     BecameLeader,
     BrokerRegistered,

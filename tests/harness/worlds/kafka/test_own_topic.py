@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 from kafka.errors import PolicyViolationError, TopicAlreadyExistsError
 
-from harness.errors import HostError, PlanError
+from harness.ground.errors import HostError, PlanError
 from harness.plan import Existing
 from harness.records.journal import FILE_NAME, Journal, not_undone
-from harness.run.healing import heal
+from harness.runs.run.healing import heal
 from harness.worlds.existing import ExistingCluster
 from harness.worlds.kafka import own_topic
 from harness.worlds.kafka.administration import TopicImage, UnansweredError

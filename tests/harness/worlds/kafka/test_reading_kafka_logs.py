@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts import NodeState
-from harness.observations import (
+from harness.ground.observations import (
     BecameFollower,
     BecameLeader,
     BrokerFenced,
@@ -21,6 +20,7 @@ from harness.observations import (
     SequenceRefused,
     Truncated,
 )
+from harness.worlds.hosts import NodeState
 from harness.worlds.kafka.jvm import LEVELS
 from harness.worlds.kafka.log_events import LogTail, observations_in
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, read_line, understand

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.observations import (
+from harness.ground.observations import (
     BecameFollower,
     BecameLeader,
     BrokerRegistered,

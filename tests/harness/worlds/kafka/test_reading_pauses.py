@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.observations import JvmPaused, Observation
+from harness.ground.observations import JvmPaused, Observation
 from harness.worlds.kafka.jvm import pauses_in
 
 BEGIN_US = round(datetime(2026, 11, 21, 10, 33, 40, tzinfo=UTC).timestamp()) * 1_000_000

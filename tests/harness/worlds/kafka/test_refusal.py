@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 from confluent_kafka import KafkaException
 
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.plan import OPEN, Security
 from harness.worlds.kafka import refusals as module
 from harness.worlds.kafka.refusals import refusal

@@ -10,8 +10,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NodeExistsError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from harness.errors import HostError
-from harness.hosts import Address
+from harness.ground.errors import HostError
+from harness.worlds.hosts import Address
 from harness.worlds.kafka import zookeeper as module
 from harness.worlds.kafka.zookeeper import ELECT, REASSIGN, ZooKeeperAdministration
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import PlanError
-from harness.hosts import Address
+from harness.ground.errors import PlanError
+from harness.worlds.hosts import Address
 from harness.worlds.kafka.properties import NodePlace
 from harness.worlds.kafka.releases import Version
 from harness.worlds.kafka.zookeeper import broker_properties, possible_with_zookeeper, zookeeper_properties

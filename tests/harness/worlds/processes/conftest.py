@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.findings import PARTITIONS, OpenCluster
+from harness.lab.findings import PARTITIONS, OpenCluster
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from nemesis.plan import FaultPlan

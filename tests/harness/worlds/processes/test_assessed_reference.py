@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.assess import Client, Performer, Question, assess, read_live
+from harness.ground.progress import Progress
 from harness.plan import Existing
-from harness.progress import Progress
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 
 pytestmark = pytest.mark.system

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from harness.observations import BecameLeader
+from harness.ground.observations import BecameLeader
 from harness.records.journal import FILE_NAME, not_undone
 from nemesis.cluster import CLIENTS, CONTROLLER, Link, require
 from tests.harness.worlds.processes.conftest import LIMIT_US

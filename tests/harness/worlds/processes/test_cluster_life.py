@@ -14,12 +14,12 @@ import msgspec
 import psutil
 import pytest
 
-from harness.errors import PortError, StartError
-from harness.hosts import PORT_CHOICES, LoopbackHost
-from harness.hosts.processes import Identity
+from harness.ground.errors import PortError, StartError
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, PendingUndo, not_undone
-from harness.run.healing import heal
+from harness.runs.run.healing import heal
+from harness.worlds.hosts import PORT_CHOICES, LoopbackHost
+from harness.worlds.hosts.processes import Identity
 from harness.worlds.processes import ReferenceDistribution, processes_world
 from harness.worlds.real import RealWorld, StartedCluster
 from nemesis.cluster import CLIENTS, CONTROLLER, Link

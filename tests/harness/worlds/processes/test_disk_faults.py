@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.disk_speed import ROOT, WRITES_PER_SECOND
-from harness.observations import ReplicaRecovered
+from harness.ground.observations import ReplicaRecovered
 from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, not_undone
+from harness.worlds.hosts.disk_speed import ROOT, WRITES_PER_SECOND
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.cluster import Capability

@@ -73,7 +73,7 @@ def test_disks_that_lie_lose_what_was_flushed(opened) -> None:
 
 
 def test_without_root_the_view_says_that_power_cannot_be_lost(opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.disks.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("harness.worlds.hosts.disks.os.geteuid", lambda: 1000)
     cluster = opened()
     assert "need root" in cluster.target.lacks[Capability.POWER]
     assert cluster.target.power is None

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from harness.errors import HarnessError
-from harness.observations import BecameLeader
+from harness.broker.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
+from harness.broker.server import describe_image
+from harness.broker.server.config import read_config
+from harness.ground.errors import HarnessError
+from harness.ground.observations import BecameLeader
 from harness.plan import Processes, RunSpec
-from harness.reference.core.types import BrokerConfig, BrokerState, Image, PartitionState, TopicConfig, TopicState
-from harness.reference.server import describe_image
-from harness.reference.server.config import read_config
 from harness.worlds import processes
 from harness.worlds.processes import ControlSocketMetadata, image_in, module_path
 from harness.worlds.real.observation_times import traced, with_crashes
@@ -97,7 +97,7 @@ def test_brokers_make_the_log_of_groups_with_the_settings_of_the_run(tmp_path: P
 def test_a_node_finds_what_the_harness_was_pointed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     home, *others = module_path().split(os.pathsep)
-    assert (Path(home) / "harness" / "reference").is_dir()
+    assert (Path(home) / "harness" / "broker").is_dir()
     assert others == ["/elsewhere"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.worlds.processes import move_leader
 from harness.worlds.real import leadership
 from harness.worlds.real.leadership import ConfirmedReassignment

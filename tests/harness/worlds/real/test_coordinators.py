@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState, serving_partition
+from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState, serving_partition
 from harness.worlds.real.view import ClusterImage, Viewer
 from nemesis.cluster import ClusterView
 from workloads.plan import WorkloadPlan

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, PortError, StartError
-from harness.hosts import Address, Launch, NodeState
-from harness.observations import NodeCrashed, Observation
+from harness.ground.errors import HarnessError, PortError, StartError
+from harness.ground.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeCrash
+from harness.worlds.hosts import Address, Launch, NodeState
 from harness.worlds.real.nodes import CrashWatch, Nodes
 from harness.worlds.real.observation_times import with_crashes
 

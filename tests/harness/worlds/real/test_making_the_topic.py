@@ -8,7 +8,7 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from harness.errors import StartError
+from harness.ground.errors import StartError
 from harness.worlds.real import topic
 from workloads.settings import Settings
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import HarnessError, HostError, PortError
-from harness.hosts import PORT_CHOICES
-from harness.machine.disk_watch import DiskWatch
-from harness.machine.processor_watch import ProcessorWatch
-from harness.machine.watch import Watch
-from harness.observations import BrokerFenced, NodeCrashed, Observation
+from harness.ground.errors import HarnessError, HostError, PortError
+from harness.ground.machine.disk_watch import DiskWatch
+from harness.ground.machine.processor_watch import ProcessorWatch
+from harness.ground.machine.watch import Watch
+from harness.ground.observations import BrokerFenced, NodeCrashed, Observation
 from harness.plan import Processes, RunSpec
 from harness.worlds.contract import NodeCrash
+from harness.worlds.hosts import PORT_CHOICES
 from harness.worlds.real import Opened, Opening, RealWorld
 from nemesis.cluster import ClusterView, Target
 from nemesis.plan import FaultPlan

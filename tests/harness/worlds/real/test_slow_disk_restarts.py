@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.hosts import LocalProcess, disk_speed
-from harness.hosts.disk_speed import GroupThrottle
 from harness.records.journal import FILE_NAME, Journal, not_undone
+from harness.worlds.hosts import LocalProcess, disk_speed
+from harness.worlds.hosts.disk_speed import GroupThrottle
 from harness.worlds.real.storage import SlowDisks
 
 

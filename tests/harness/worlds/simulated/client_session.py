@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.reference.core import messages
-from harness.reference.core.effects import Arm
-from harness.reference.core.messages import Message, Metadata, MetadataResponse
-from harness.reference.core.types import BrokerState, ErrorCode, Image, PartitionState, TopicConfig, TopicState
+from harness.broker.core import messages
+from harness.broker.core.effects import Arm
+from harness.broker.core.messages import Message, Metadata, MetadataResponse
+from harness.broker.core.types import BrokerState, ErrorCode, Image, PartitionState, TopicConfig, TopicState
 from harness.worlds.simulated.network_client import ClientEffect, ClientModel, Completed, Connect
 
 MS = 1_000

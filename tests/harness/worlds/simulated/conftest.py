@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.choices import Choices
+from harness.ground.choices import Choices
 from harness.plan import RunSpec, Simulated
 from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated import SimulatedWorld

@@ -4,7 +4,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from harness.reference.core.messages import (
+from harness.broker.core.messages import (
     EARLIEST,
     Fetch,
     FetchedPartition,
@@ -14,7 +14,7 @@ from harness.reference.core.messages import (
     Message,
     RecordBatch,
 )
-from harness.reference.core.types import OFFSETS_TOPIC, ErrorCode, TopicPartition
+from harness.broker.core.types import OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import ConsumerModel
 from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads.client import Offsets, PollOutcome

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
-from harness.observations import Fact
-from harness.reference.core.broker import Broker
-from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import Message
-from harness.reference.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
+from harness.broker.core.broker import Broker
+from harness.broker.core.log import MemoryLog
+from harness.broker.core.messages import Message
+from harness.broker.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
+from harness.ground.observations import Fact
 from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.invariants import Invariants
 from harness.worlds.simulated.loop import Loop

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from harness.reference.core import messages
-from harness.reference.core.effects import Deliver, Effect
-from harness.reference.core.election import ELECTIONS
-from harness.reference.core.replica import Replica
-from harness.reference.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, PartitionState, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.effects import Deliver, Effect
+from harness.broker.core.election import ELECTIONS
+from harness.broker.core.replica import Replica
+from harness.broker.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.cluster import CONTROLLER
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from harness.reference.core.types import ErrorCode
+from harness.broker.core.types import ErrorCode
 from harness.worlds.simulated.consumer import CORRUPT
 from tests.harness.worlds.simulated.consumer_session import AT, OTHER, Session, batch
 from workloads.client import Offsets

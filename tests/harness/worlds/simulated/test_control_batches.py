@@ -1,6 +1,6 @@
 """The record with which a leader opens its epoch (rule 28) is seen by nobody: it has an offset and nothing else."""
 
-from harness.reference.core.types import TopicPartition
+from harness.broker.core.types import TopicPartition
 from harness.worlds.simulated.replica_logs import logs_of
 from workloads import LogPartition
 from workloads.values import encode

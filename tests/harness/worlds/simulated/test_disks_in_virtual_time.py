@@ -4,14 +4,14 @@ from types import MappingProxyType
 
 import pytest
 
-from harness.choices import Choices
+from harness.broker.core.types import TopicPartition
+from harness.ground.choices import Choices
 from harness.plan import RunSpec, Simulated
-from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import Capability
 from nemesis.disk_parts import LOG_PARTS
 from nemesis.plan import FaultPlan
-from tests.harness.run.test_run_in_virtual_time import lost_writes, perform
+from tests.harness.runs.run.test_run_in_virtual_time import lost_writes, perform
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 

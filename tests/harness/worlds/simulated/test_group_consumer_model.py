@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from harness.reference.core import messages
-from harness.reference.core.messages import JOINS, LEAVES, Message
-from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.messages import JOINS, LEAVES, Message
+from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
 from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
 from tests.harness.worlds.simulated.client_session import MS

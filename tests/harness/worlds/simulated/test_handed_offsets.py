@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from harness.reference.core import messages
-from harness.reference.core.group_coordinator import LOG
-from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
+from harness.broker.core import messages
+from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel
 from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads import ErrorClass, EventType, SendOutcome, Settings

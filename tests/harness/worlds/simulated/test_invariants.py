@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import TopicPartition
+from harness.broker.core.messages import RecordBatch
+from harness.broker.core.types import TopicPartition
 from harness.worlds.simulated.invariants import InvariantBrokenError, Invariants
 from tests.harness.worlds.simulated.conftest import invariants_of
 

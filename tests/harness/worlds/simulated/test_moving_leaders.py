@@ -5,14 +5,14 @@ import pytest
 
 from checkers import check_one as check
 from checkers import judge
-from harness.reference.core import group_coordinator, transaction_coordinator
-from harness.reference.core.messages import MoveLeader
-from harness.reference.core.types import NONE
-from harness.run.performing import perform_run
+from harness.broker.core import group_coordinator, transaction_coordinator
+from harness.broker.core.messages import MoveLeader
+from harness.broker.core.types import NONE
+from harness.runs.run.performing import perform_run
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
-from tests.harness.reference.core.group_lab import GroupLab
-from tests.harness.reference.core.transaction_lab import TransactionLab
+from tests.harness.broker.core.group_lab import GroupLab
+from tests.harness.broker.core.transaction_lab import TransactionLab
 
 
 def test_leadership_moves_to_an_in_sync_follower_at_once(stage):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.choices import Choices, Stream
+from harness.ground.choices import Choices, Stream
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.wires import DELAYS_US, RESET, SLOW_US

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from harness.reference.core.messages import (
+from harness.broker.core.messages import (
     InitProducerId,
     InitProducerIdResponse,
     Message,
     Produce,
     ProduceResponse,
 )
-from harness.reference.core.types import ErrorCode, Image, TopicPartition
+from harness.broker.core.types import ErrorCode, Image, TopicPartition
 from harness.worlds.simulated.producer import ProducerModel
 from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads.client import SendOutcome

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.choices import Choices
-from harness.run import perform_schedule
+from harness.ground.choices import Choices
+from harness.runs.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import CONTROLLER, Link
 from tests.harness.worlds.simulated.conftest import Stage

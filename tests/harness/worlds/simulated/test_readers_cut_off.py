@@ -10,9 +10,9 @@ import pytest
 
 from checkers import Verdict
 from checkers.local import check_rows
-from harness.choices import Choices
+from harness.ground.choices import Choices
 from harness.plan import RunSpec
-from harness.run.scheduled import perform_schedule
+from harness.runs.run.scheduled import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import CLIENTS, Link
 from nemesis.schedule import Schedule

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.reference.core.effects import Deliver, Effect
-from harness.reference.core.messages import ProduceResponse
-from harness.reference.core.types import ErrorCode, NodeId
+from harness.broker.core.effects import Deliver, Effect
+from harness.broker.core.messages import ProduceResponse
+from harness.broker.core.types import ErrorCode, NodeId
 from tests.harness.worlds.simulated.conftest import Stage
 from workloads.operations import EventType
 

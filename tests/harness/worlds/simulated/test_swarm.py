@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from harness.choices import Choices
-from harness.run import perform_schedule
+from harness.ground.choices import Choices
+from harness.runs.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from tests.checkers.in_memory import judge_events
 from workloads.history import HistoryWriter, export_jsonl

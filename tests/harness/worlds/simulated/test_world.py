@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.errors import HarnessError
-from harness.observations import Acknowledged, BecameLeader, LeaderElected, RecordsAppended
+from harness.broker.core.types import OFFSETS_TOPIC, TopicPartition
+from harness.ground.errors import HarnessError
+from harness.ground.observations import Acknowledged, BecameLeader, LeaderElected, RecordsAppended
 from harness.plan import RunSpec, Simulated
-from harness.reference.core.types import OFFSETS_TOPIC, TopicPartition
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link

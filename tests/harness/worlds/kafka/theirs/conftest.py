@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.hosts import Ports
-from harness.run.healing import heal
+from harness.runs.run.healing import heal
+from harness.worlds.hosts import Ports
 from harness.worlds.kafka.installation import Installation
 from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
 

@@ -24,8 +24,8 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from harness.hosts import Address, LoopbackHost, Ports
 from harness.plan import Kafka, RunSpec
+from harness.worlds.hosts import Address, LoopbackHost, Ports
 from harness.worlds.kafka.distribution import KafkaDistribution
 from harness.worlds.real import RealWorld, StartedCluster
 from harness.worlds.real.nodes import Nodes

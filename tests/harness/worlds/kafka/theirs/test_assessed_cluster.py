@@ -32,8 +32,8 @@ from harness.assess import (
 )
 from harness.assess.broker_risks import of_brokers
 from harness.cli.app import exit_code_of
+from harness.ground.progress import Progress
 from harness.plan import Existing, Security
-from harness.progress import Progress
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version

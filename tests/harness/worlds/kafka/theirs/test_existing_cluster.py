@@ -9,13 +9,13 @@ from kafka import KafkaAdminClient
 
 from checkers import check_one as check
 from checkers import judge
-from harness.observations import LeaderElected
+from harness.ground.observations import LeaderElected
 from harness.plan import RunSpec, parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
-from harness.run.healing import heal
-from harness.run.performing import perform_run
+from harness.runs.run.healing import heal
+from harness.runs.run.performing import perform_run
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
 from tests.waiting import LIMIT_S, wait_for_topics, wait_until

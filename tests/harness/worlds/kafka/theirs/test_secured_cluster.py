@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from checkers import check_one as check
-from harness.errors import HostError
+from harness.ground.errors import HostError
 from harness.plan import RunSpec, Security, parse_plan
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
-from harness.run.healing import heal
-from harness.run.performing import perform_run
+from harness.runs.run.healing import heal
+from harness.runs.run.performing import perform_run
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.own_topic import KIND
 from tests.harness.worlds.kafka.theirs.secured import PASSWORD, STRANGER, USER, SecuredCluster

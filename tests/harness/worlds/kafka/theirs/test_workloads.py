@@ -9,7 +9,7 @@ from checkers import Verdict, judge
 from checkers import check_one as check
 from harness.plan import parse_plan
 from harness.records.files import HISTORY
-from harness.run.performing import perform_run
+from harness.runs.run.performing import perform_run
 from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
 from workloads import Function
 from workloads.history import read_events

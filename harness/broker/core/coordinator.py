@@ -1,0 +1,152 @@
+"""The common part of the coordinators, of transactions and of groups: each is the leader of one log partition.
+
+All that a coordinator decides is a record there, and counts once that record is committed. Another leader reads the log
+to its end, and answers nothing before all that it has read is committed (rules 40 and 45).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from harness.broker.core import messages
+from harness.broker.core.effects import Context, Timer
+from harness.broker.core.messages import RecordBatch
+from harness.broker.core.replica import Replica
+from harness.broker.core.types import (
+    ACKS_ALL,
+    NO_ERROR,
+    OFFSETS_TOPIC,
+    ErrorCode,
+    Outside,
+    TopicConfig,
+    TopicPartition,
+)
+
+#: Pause between two looks at what is to be repeated, or has lasted for too long.
+LOOK_EVERY_MS: Final = 100
+#: min.insync.replicas of the log of transactions, as in Kafka (transaction.state.log.min.isr).
+TRANSACTIONS_MIN_ISR: Final = 2
+#: No write waits for so long: its answer comes when it is committed, or when another broker leads.
+FOR_EVER_MS: Final = 10**9
+_EVERYTHING: Final = 2**62
+
+
+class Coordinator:
+    """The coordinator's part of one broker. It does something only while that leads ``log``.
+
+    Args:
+        context: the broker's.
+        write: appends to a log of this broker, and has it answer to itself.
+        log: the log partition that has the coordinator's records.
+        reminder: what it is reminded by to look at what is due; the subject is the leader epoch.
+    """
+
+    _context: Context
+    _write: Outside[Callable[[messages.Produce], None]]
+    _log: Outside[TopicPartition]
+    _reminder: Outside[Timer]
+    _replica: Replica | None
+    _loaded_end: int
+    _resumed: bool
+
+    def __init__(
+        self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition, reminder: Timer
+    ) -> None:
+        self._context = context
+        self._write = write
+        self._log = log
+        self._reminder = reminder
+        self.resign()
+
+    def resign(self) -> None:
+        """Another broker is the coordinator, or none: forget everything."""
+        self._replica = None
+        self._loaded_end = 0
+        self._resumed = False
+
+    def lead(self, replica: Replica) -> None:
+        """This broker is the coordinator from now on."""
+        self.resign()
+        self._replica = replica
+
+    def _read(self, replica: Replica) -> Sequence[RecordBatch]:
+        """The batches of the log, all of them: what is not committed yet may become so."""
+        log = replica.log
+        self._loaded_end = log.end_offset
+        return [log.as_written(batch) for batch in log.read(log.start_offset, _EVERYTHING, _EVERYTHING)]
+
+    def _loaded(self, replica: Replica) -> bool:
+        """All that was read at the election is committed: only then it counts."""
+        return replica.high_watermark >= self._loaded_end
+
+    def _unavailable(self) -> ErrorCode:
+        """The error of every request while this broker does not coordinate."""
+        replica = self._replica
+        if replica is None or not replica.leading:
+            return ErrorCode.NOT_COORDINATOR
+        if not self._loaded(replica):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if not self._resumed:
+            self._resumed = True
+            self._resume()
+        return NO_ERROR
+
+    def _resume(self) -> None:
+        """Go on from where the coordinator before was, once what it knew is loaded."""
+        raise NotImplementedError
+
+    def on_timer(self, leader_epoch: int) -> None:
+        """Do what is due while this broker coordinates in this leader epoch."""
+        replica = self._replica
+        if replica is None or leader_epoch != replica.leader_epoch:
+            return
+        self._look_again(replica)
+        if not self._unavailable():
+            self._look()
+
+    def _look(self) -> None:
+        """Do what is due."""
+        raise NotImplementedError
+
+    def _append(self, correlation: int, *records: tuple[bytes, bytes], producer: tuple[int, int] | None = None) -> None:
+        """Have records written, as one batch, with the transaction of a ``producer`` (its id and epoch) or without.
+
+        The answer has this ``correlation``. A record may be a :class:`Deletion`.
+        """
+        batch = RecordBatch(len(records), sum(len(value) for _, value in records), records)
+        if producer is not None:
+            batch = replace(batch, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
+        self._write(messages.Produce(correlation, self._log, ACKS_ALL, FOR_EVER_MS, batch))
+
+    def _look_again(self, replica: Replica) -> None:
+        self._context.remind(LOOK_EVERY_MS, Timer(self._reminder.name, replica.leader_epoch))
+
+
+def log_config(topic: str, defaults: TopicConfig, replicas: int) -> TopicConfig:
+    """The settings of a coordinator's log, the topic of this name with this number of ``replicas``.
+
+    The log of groups has the brokers' own ``defaults`` of topics, as in Kafka; that of transactions has a min ISR of
+    its own, and no unclean elections. Where topics are compacted the log of groups is, too, which Kafka's always is.
+    """
+    if topic != OFFSETS_TOPIC:
+        return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, replicas))
+    return TopicConfig(
+        min_insync_replicas=min(defaults.min_insync_replicas, replicas),
+        unclean_leader_election_enable=defaults.unclean_leader_election_enable,
+        cleanup_policy=defaults.cleanup_policy,
+        segment_ms=defaults.segment_ms,
+        min_cleanable_dirty_ratio=defaults.min_cleanable_dirty_ratio,
+        delete_retention_ms=defaults.delete_retention_ms,
+        min_compaction_lag_ms=defaults.min_compaction_lag_ms,
+    )
+
+
+def refusal_of(error: ErrorCode) -> ErrorCode:
+    """The error that a client gets whose record the log refused: it is to come back, unless its producer is fenced."""
+    if error is ErrorCode.INVALID_PRODUCER_EPOCH:
+        return error
+    lost = error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NOT_COORDINATOR if lost else ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -1,0 +1,44 @@
+"""Wrong forms of offsets in transactions (rule 46): of when they count, who commits them, and who waits for them."""
+
+from __future__ import annotations
+
+from harness.broker.core.group_coordinator import Group, GroupCoordinator
+from harness.broker.core.group_membership import GroupRecord
+from harness.broker.core.messages import OffsetFetch, TxnOffsetCommit
+from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
+
+
+class CountsPendingOffsets(GroupCoordinator):
+    """Offsets of a transaction count once they are on the log, and not with its marker (rule 46)."""
+
+    def _keep(self, group: Group, offsets: dict[TopicPartition, int], log_offset: int, producer_id: int) -> None:  # noqa: ARG002
+        super()._keep(group, offsets, log_offset, NONE)
+
+
+class CountsAbortedOffsets(GroupCoordinator):
+    """A marker that aborts a transaction lets its offsets count, as one that commits it does (rule 46)."""
+
+    def _decide(self, producer_id: int, *, commit: bool) -> None:  # noqa: ARG002
+        super()._decide(producer_id, commit=True)
+
+
+class KeepsPendingOffsets(GroupCoordinator):
+    """A marker that aborts a transaction leaves its offsets pending (rule 46): a later one lets them count."""
+
+    def _decide(self, producer_id: int, *, commit: bool) -> None:
+        if commit:
+            super()._decide(producer_id, commit=commit)
+
+
+class TakesOffsetsOfAnyMember(GroupCoordinator):
+    """Offsets are taken with a transaction whatever the member and its epoch (rule 46): two members do a record."""
+
+    def _transactional_error(self, record: GroupRecord, message: TxnOffsetCommit) -> ErrorCode:  # noqa: ARG002
+        return NO_ERROR
+
+
+class AnswersUnstableOffsets(GroupCoordinator):
+    """A question for stable offsets is answered with what the group remembers while others are pending (rule 46)."""
+
+    def _unstable(self, group: Group, message: OffsetFetch) -> bool:  # noqa: ARG002
+        return False

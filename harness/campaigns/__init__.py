@@ -1,0 +1,1 @@
+"""Many runs: performed, judged, compared, and on a page."""

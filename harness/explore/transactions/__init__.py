@@ -1,5 +1,0 @@
-"""Scopes of transactions: message orders and fencing, without the replication of what is written.
-
-Nodes are the transaction coordinator and the leaders of log partitions (:mod:`~harness.explore.transactions.servers`),
-which are the real core, and the producers of one transactional id (:mod:`~harness.explore.transactions.producers`).
-"""

@@ -1,0 +1,1 @@
+"""The floor of every room: this machine, errors, chance, observations, known defects, progress."""

@@ -1,0 +1,59 @@
+"""The group coordinator as a node of a search, and what rules see of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from typing_extensions import override
+
+from harness.broker.core.group_membership import GroupRecord
+from harness.broker.core.types import NONE, TopicPartition
+from harness.lab.explore.coordinator_node import TOPIC, CoordinatorNode
+from harness.lab.explore.events import NodeEvent
+from harness.lab.explore.groups.members import GROUP
+from harness.lab.explore.normal_form import group_of, let_member_be_silent, settle_groups
+
+
+class GroupCopy(NamedTuple):
+    """The coordinator as rules see it: what is committed of the group.
+
+    ``remembered`` has the offset of each log partition, NONE without one; the coordinator knows nothing before it has
+    read its log. ``clients`` wait for an answer.
+    """
+
+    leader_epoch: int
+    record: GroupRecord | None
+    remembered: tuple[int, ...]
+    clients: tuple[int, ...]
+
+    def holders(self, partition: int) -> list[str]:
+        """The members that may read this partition, or still have to give it up."""
+        members = {} if self.record is None else self.record.members
+        return [name for name, member in members.items() if TopicPartition(TOPIC, partition) in member.held]
+
+
+class GroupCoordinatorNode(CoordinatorNode):
+    """The coordinator of groups."""
+
+    @override
+    def _settle_coordinator(self) -> dict[int, int]:
+        return settle_groups(self.process)
+
+    @override
+    def _after_us(self, event: NodeEvent) -> int:
+        """No time passes; a member may have been silent for a session."""
+        if event.kind == "fence":
+            let_member_be_silent(self.process, GROUP, f"m{event.peer}")
+        return 0
+
+    @override
+    def part(self) -> GroupCopy:
+        group = group_of(self.process, GROUP)
+        if group is None:
+            return GroupCopy(self.leader_epoch, None, (), ())
+        partitions = len(self.process.image.topics[TOPIC].partitions)
+        remembered = tuple(group.offsets.of(TopicPartition(TOPIC, number), NONE) for number in range(partitions))
+        clients = {waiting.client for waiting in group.waiting}
+        if group.next is not None and group.next.answer is not None:
+            clients.add(group.next.client)
+        return GroupCopy(self.leader_epoch, group.record, remembered, tuple(sorted(clients)))

@@ -1,0 +1,85 @@
+"""Scripted stories: files that say step by step what happens, and what must be seen then in each column.
+
+A story is performed in a world through its contract alone, and judged by the checkers from the history of the run.
+docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
+"""
+
+from harness.runs.stories.asked import STABLE_END
+from harness.runs.stories.cells import StoryCell, perform_cell, perform_table, verdict_in_memory
+from harness.runs.stories.columns import (
+    COLUMNS,
+    OF_GROUPS,
+    OF_PIPELINES,
+    OF_TRANSACTIONS,
+    Column,
+    chosen_columns,
+    column_named,
+    of_replicas,
+    own_column,
+)
+from harness.runs.stories.documented import StepForm, form_of, state_forms, step_forms
+from harness.runs.stories.explanation import explained, step_lines
+from harness.runs.stories.language import lines_of
+from harness.runs.stories.outcome import StoryOutcome, outcome_of
+from harness.runs.stories.pauses import AsLongAs, UntilAtRest
+from harness.runs.stories.performer import Performance, perform_script
+from harness.runs.stories.requirements import unmet
+from harness.runs.stories.story import BASE, Expected, Sign, Story, known_stories, parse_story, read_story
+from harness.runs.stories.trace import (
+    ACKNOWLEDGED,
+    REFUSED,
+    WHOLE,
+    Play,
+    RecordEnd,
+    Told,
+    Trace,
+    TraceEntry,
+    record_name,
+)
+
+__all__ = [
+    "ACKNOWLEDGED",
+    "BASE",
+    "COLUMNS",
+    "OF_GROUPS",
+    "OF_PIPELINES",
+    "OF_TRANSACTIONS",
+    "REFUSED",
+    "STABLE_END",
+    "WHOLE",
+    "AsLongAs",
+    "Column",
+    "Expected",
+    "Performance",
+    "Play",
+    "RecordEnd",
+    "Sign",
+    "StepForm",
+    "Story",
+    "StoryCell",
+    "StoryOutcome",
+    "Told",
+    "Trace",
+    "TraceEntry",
+    "UntilAtRest",
+    "chosen_columns",
+    "column_named",
+    "explained",
+    "form_of",
+    "known_stories",
+    "lines_of",
+    "of_replicas",
+    "outcome_of",
+    "own_column",
+    "parse_story",
+    "perform_cell",
+    "perform_script",
+    "perform_table",
+    "read_story",
+    "record_name",
+    "state_forms",
+    "step_forms",
+    "step_lines",
+    "unmet",
+    "verdict_in_memory",
+]

@@ -1,0 +1,79 @@
+"""The rows of the reference of steps and states: form, meaning, and the worlds that have it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final, NamedTuple, get_args
+
+from harness.plan import parse_plan
+from harness.runs.stories import steps as s
+from harness.runs.stories.forms import STATES, STEPS
+from harness.runs.stories.grammar import Form
+from harness.runs.stories.group_states import GroupState
+from harness.runs.stories.requirements import IN_VIRTUAL_TIME, NOT_IN_PROCESSES
+from harness.worlds.limits import out_of_reach
+from nemesis.cluster import Capability
+from nemesis.faults import Fault
+
+#: The worlds in which a script can be performed, with the table of a plan for each.
+_WORLDS: Final = {
+    "virtual time": "[worlds.simulated]",
+    "processes": "[worlds.processes]",
+    "Kafka": "[worlds.kafka]",
+    "processes in namespaces": '[worlds.processes]\nhost = "namespaces"',
+    "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
+}
+#: Steps and states that the reference broker has in virtual time only.
+_NOT_IN_PROCESSES: Final = {*NOT_IN_PROCESSES, *get_args(s.TransactionState), *get_args(GroupState)}
+
+
+class StepForm(NamedTuple):
+    """A row: how a step, or a state, is written, its meaning in a sentence, and the worlds that have it, if not all."""
+
+    form: str
+    meaning: str
+    limits: str
+
+
+def step_forms() -> list[StepForm]:
+    """Every step of the language, in the order of its documentation."""
+    return [StepForm(form.shown, form.meaning, _limits(form)) for form in STEPS]
+
+
+def form_of(fault: type[Fault]) -> str:
+    """The step that begins ``fault``; empty where scripts have none."""
+    return next((form.shown for form in STEPS if form.fixed.get("fault") is fault), "")
+
+
+def state_forms() -> list[StepForm]:
+    """Every state that a step can wait for."""
+    return [StepForm(form.shown, form.meaning, _limits(form)) for form in STATES]
+
+
+def _limits(form: Form) -> str:
+    if form.makes in IN_VIRTUAL_TIME:
+        return "virtual time only"
+    if form.makes in _NOT_IN_PROCESSES:
+        return "not on processes"
+    if form.makes is s.Covers:
+        return "" if form.fixed["expected"] else "not on Kafka"
+    without = [world for world in _WORLDS if not _lacked(world).isdisjoint(_needs(form))]
+    if "virtual time" in without:
+        return "real nodes only"
+    if len(without) == len(_WORLDS) - 1:
+        return "virtual time only"
+    nodes = "real nodes" if "processes" in without else "Kafka"
+    return f"{nodes} only in namespaces" if without else ""
+
+
+def _needs(form: Form) -> tuple[Capability, ...]:
+    if form.makes is s.Undo:
+        return (s.REPAIRS[str(form.fixed["verb"])].needs,)
+    fault = form.fixed.get("fault") or getattr(form.makes, "strikes", None)
+    return fault.needs if isinstance(fault, type) and issubclass(fault, Fault) else ()
+
+
+@cache
+def _lacked(world: str) -> frozenset[Capability]:
+    plan = parse_plan(f'families = ["kill"]\n{_WORLDS[world]}\n', world)
+    return frozenset(out_of_reach(plan.runs()[0]))

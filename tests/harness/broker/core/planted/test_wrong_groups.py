@@ -1,0 +1,43 @@
+"""Wrong forms of the rules of groups, in whole runs: the checkers find each, and nothing without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.broker.core.planted import WRONG, grouping
+from harness.lab.search.judged_run import JudgedRun, run_in_memory
+from harness.lab.search.portfolios import GROUPED
+from harness.worlds.reference_settings import OF_GROUPS
+
+#: Runs of each portfolio that are performed with a bug and without it.
+RUNS = 3
+SEED = 1
+
+
+def runs_of(bug: str) -> list[JudgedRun]:
+    changed = {"planted.bug": bug}
+    return [run_in_memory(portfolio.spec(SEED, number, changed)) for portfolio in GROUPED for number in range(RUNS)]
+
+
+def test_nothing_is_found_in_groups_as_they_are() -> None:
+    runs = runs_of("none")
+    assert [(judged_run.verdict.anomalies, judged_run.broken) for judged_run in runs] == [({}, None)] * len(runs)
+
+
+@pytest.mark.parametrize(
+    ("bug", "expected"),
+    [
+        ("commit-offsets-after-append", "group-went-back"),
+        ("commit-of-any-member", "two-owners"),
+        ("assign-unrevoked", "two-owners"),
+        ("load-first-commits", "group-went-back"),
+        ("load-no-members", "stale-generation"),
+    ],
+)
+def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:
+    assert expected in {name for judged_run in runs_of(bug) for name in judged_run.verdict.anomalies}
+
+
+def test_hunts_know_which_bugs_only_groups_show() -> None:
+    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == grouping.__name__}
+    assert {*OF_GROUPS} == here | {"commit-offsets-after-append"}
