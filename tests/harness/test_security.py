@@ -8,6 +8,7 @@ import json
 import logging
 import lzma
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +17,33 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.campaign import Job, judge_all, trace_runs, witness, write_plan
-from harness.campaign.judging_thread import Checking
+from harness.campaigns.campaign import Job, judge_all, trace_runs, witness, write_plan
+from harness.campaigns.campaign.judging_thread import Checking
+from harness.campaigns.soak import SoakRequest, perform_soak, read_nights
+from harness.campaigns.soak.resuming import perform_turn
 from harness.cli.app import exit_code_of
-from harness.clients import confluent, credentials, kafka_python, without_secrets
-from harness.clients.credentials import password_of
-from harness.errors import PlanError, ResultsError
+from harness.ground.errors import PlanError, ResultsError
+from harness.ground.progress import Progress
 from harness.plan import RunSpec, Security, Simulated, parse_plan
-from harness.progress import Progress
 from harness.records.files import RUN_FILE
 from harness.records.run_record import Ended, read_record
-from harness.run.performing import perform_run
-from harness.soak import SoakRequest, perform_soak, read_nights
-from harness.soak.resuming import perform_turn
+from harness.runs.run.performing import perform_run
+from harness.worlds.clients import confluent, credentials, kafka_python, without_secrets
+from harness.worlds.clients.credentials import password_of
 from harness.worlds.factory import world_for
 from harness.worlds.real.world import logs_diverted
-from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+from tests.harness.campaigns.comparison.conftest import STRONG, run_lines, write_campaign
 
 SECRET = "correct-horse-4711"  # noqa: S105
 SOURCE = Path(__file__).parents[2]
+#: A function of PyYAML with its arguments, and the forms that make no object but texts.
+YAML_CALL = re.compile(r"yaml\.(?:[a-z_]*(?:load|dump|construct)\w*|compose\w*)\([^)]*\)?")
+SAFE_YAML_CALLS = {
+    "yaml.compose(text, Loader=yaml.SafeLoader)",
+    "yaml.compose_all(text, Loader=yaml.SafeLoader)",
+}
 #: In memory, of this process's own objects: states of nodes in exhaustive search.
-PICKLES = {"harness/explore/kept_nodes.py"}
+PICKLES = {"harness/lab/explore/kept_nodes.py"}
 PLAN = """
 name = "one"
 families = ["kill"]
@@ -96,7 +103,9 @@ def test_nothing_that_is_read_can_become_code() -> None:
             name, text = path.relative_to(SOURCE).as_posix(), path.read_text()
             calls, imports = _calls_and_imports(ast.parse(text))
             assert {"eval", "exec", "compile"}.isdisjoint(calls), name
-            assert {"yaml", "marshal", "shelve", "dill", "cloudpickle"}.isdisjoint(imports), name
+            assert {"marshal", "shelve", "dill", "cloudpickle"}.isdisjoint(imports), name
+            # Nodes are texts with places: no loader makes objects of them.
+            assert set(YAML_CALL.findall(text)) <= SAFE_YAML_CALLS, name
             assert "pickle" not in imports or name in PICKLES, name
             assert "shell=True" not in text, name
 
@@ -121,7 +130,7 @@ def test_verdicts_that_name_a_run_outside_of_their_campaign_do_not_write_there(
 
     write_matrix(directory)
     traced: list[Path] = []
-    monkeypatch.setattr("harness.campaign.witnesses.trace_missing", traced.append)
+    monkeypatch.setattr("harness.campaigns.campaign.witnesses.trace_missing", traced.append)
     witness(directory, Progress())
     assert traced == []
     trace_runs([directory / "runs"], Progress())
@@ -172,7 +181,7 @@ def test_a_run_that_fails_over_a_password_does_not_write_it_down(
     def refuse(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"the broker does not like {secret}")
 
-    monkeypatch.setattr("harness.run.performing.world_for", refuse)
+    monkeypatch.setattr("harness.runs.run.performing.world_for", refuse)
     (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
     ended = perform_run(spec, tmp_path / "run")
     assert ended.reason == "unexpected RuntimeError: the broker does not like (password)"
@@ -235,7 +244,7 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
             return world_for(spec, *given, **more)
         raise RuntimeError(f"SASL authentication of alice with {password_of(spec.world.security)} failed")
 
-    monkeypatch.setattr("harness.run.performing.world_for", world)
+    monkeypatch.setattr("harness.runs.run.performing.world_for", world)
     plan = parse_plan(SECURED, tmp_path / "p.toml")
     earlier = []
     for name in ("1", "2"):
