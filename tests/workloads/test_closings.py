@@ -125,6 +125,30 @@ def test_under_a_leader_a_read_proves_nothing_of_a_log_that_lacks_something_or_t
     }
 
 
+def test_while_a_transaction_is_open_only_reads_of_uncommitted_records_prove_an_end(
+    workload: Any, perfect_world: Any, events: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Open:
+        limit_ms, held = 7_000, {"ackproof-1": "a transaction is open"}
+
+        def __init__(self, *_: object) -> None: ...
+
+        def start(self, _partitions: object) -> None: ...
+
+    monkeypatch.setattr("workloads.ending.StableOffsets", Open)
+    made = workload().begin_ending(ObedientLeaders())
+    begun = AwaitStable().begin(made)
+    assert (begun.limit_ms, begun.pause_ms) == (7_000, 0)
+    for level in COMMITTED:
+        drain = ReadAgain(level).begin(made).work
+        perfect_world.drive(lambda drain=drain: drain.finished, perfect_world.clock.now_us() + 1_000_000)
+        drain.end()
+    assert [(e.partitions[0], e.error) for e in events.of(Function.DRAIN) if e.type is not EventType.OK] == [
+        ("ackproof-1", "a transaction is open")
+    ]
+    assert len(events.of(Function.DRAIN, EventType.OK)) == 3
+
+
 class Told:
     """An ending that keeps what it is told to do."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from tests.nemesis.receipt_factory import a_receipt
 from workloads import Settings, WorkloadPlan
-from workloads.closings import of_keys
+from workloads.closings import Begun, Closings, of_keys
 from workloads.driver import SendCounts
 from workloads.operations import EventType, Function
 
@@ -106,6 +106,7 @@ def test_a_compacted_topic_is_read_again_under_each_leader(world: Any, events: A
     brokers = world.target.view().brokers
     assert len(brokers) == 3
     assert drains_of_a_compacted_topic(world, events) == [(EventType.OK, node, None) for node in (None, *brokers)]
+    assert events.of(Function.FAULT) == [], "leaders that the closings moved need no explanation"
 
 
 def test_a_broker_that_does_not_lead_is_not_read_under(world: Any, events: Any) -> None:
@@ -115,6 +116,38 @@ def test_a_broker_that_does_not_lead_is_not_read_under(world: Any, events: Any) 
     assert {error for kind, _, error in drains if kind is not EventType.OK} == {
         f"broker {node} does not lead it" for node in world.target.view().brokers if node != leader
     }
+
+
+def test_a_closing_has_its_limit_and_its_pause_and_is_ended(world: Any, events: Any) -> None:
+    done: list[tuple[str, int]] = []
+
+    class Endless:
+        finished = False
+
+        def end(self) -> None:
+            done.append(("end", world.clock.now_us()))
+
+    class Tells(NamedTuple):
+        work: Any
+        limit_ms: int
+        pause_ms: int
+
+        def begin(self, _ending: object) -> Begun:
+            done.append(("begin", world.clock.now_us()))
+            return Begun(*self)
+
+    closings = Closings(after=(Tells(Endless(), 700, 200), Tells(Endless(), 300, 0)))
+    with opened(world):
+        phases = Phases(spec(), world, events)
+        phases.workload.kind = phases.workload.kind._replace(closings=lambda _levels, _brokers: closings)
+        phases.perform_phases(Nothing({}))
+    begun_us = done[0][1]
+    assert [(what, (time_us - begun_us) // 1000) for what, time_us in done] == [
+        ("begin", 0),
+        ("end", 700),
+        ("begin", 900),
+        ("end", 1_200),
+    ]
 
 
 @pytest.mark.parametrize(("receipts", "written"), [([], ["unasked"]), ([a_receipt()], [])])
