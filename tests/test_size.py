@@ -1,0 +1,44 @@
+"""The size of the source by room: a limit is raised only with a line of reason in decision 41."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+#: Lines of Python, the most that each may have.
+LINES_MAX: Final = {
+    "harness/cli": 3_900,
+    "harness/assess": 7_900,
+    "harness/lab": 13_000,
+    "harness/campaigns": 9_600,
+    "harness/runs": 7_300,
+    "harness/worlds": 18_900,
+    "harness/records": 1_600,
+    "harness/plan": 3_400,
+    "harness/broker": 11_800,
+    "harness/ground": 1_400,
+    "checkers": 13_700,
+    "nemesis": 4_800,
+    "workloads": 9_700,
+    "bench": 2_200,
+    "tests": 75_900,
+}
+
+
+def lines_of(folder: str) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", LINES_MAX)
+def test_a_room_has_no_more_lines_than_its_limit_and_no_limit_is_far_away(folder: str) -> None:
+    lines = lines_of(folder)
+    assert lines <= LINES_MAX[folder], f"{folder} has {lines}: cut, or raise its limit with a reason in decision 41"
+    assert lines >= 0.95 * LINES_MAX[folder], f"{folder} has {lines}: lower its limit"
+
+
+def test_every_room_has_a_limit() -> None:
+    rooms = {f"harness/{path.parent.name}" for path in (ROOT / "harness").glob("*/__init__.py")}
+    assert rooms == {folder for folder in LINES_MAX if folder.startswith("harness/")}
