@@ -26,6 +26,7 @@ from workloads.client import (
     Subscription,
     Tombstones,
     Transactions,
+    failures,
 )
 from workloads.eras import NO_ERA, NOT_BY_RELEASE, PRESETS
 from workloads.errors import (
@@ -94,6 +95,6 @@ __all__ = [
     "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts",
     "Retirement", "Send", "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset",
     "Subscription", "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan",
-    "class_of", "classify", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of",
+    "class_of", "classify", "failures", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of",
     "unknown_name",
 ]  # fmt: skip

@@ -22,9 +22,13 @@ from typing import Final, Protocol
 
 import msgspec
 
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
 from workloads.operations import EventType, ProducerEpoch
 from workloads.settings import GroupProtocol, IsolationLevel, OffsetReset
 from workloads.transaction_errors import Call, ErrorClass, class_of
+
+#: Errors that tell of this harness, not of the library.
+_OWN_ERRORS: Final = (CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT)
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +51,19 @@ class SendOutcome(msgspec.Struct, frozen=True, gc=False):
         error_class = class_of(call, error, own)
         kind = EventType.FAIL if error_class is ErrorClass.ABORTABLE else EventType.INFO
         return cls(kind, error=error, error_class=error_class)
+
+
+def failures(answers: Mapping[int, SendOutcome]) -> dict[str, str]:
+    """The errors of sends that failed in a transaction, by value as :class:`TransactionEnd` has them.
+
+    Errors that tell of this harness, such as its own time limit, are none: the library said nothing of such a send, so
+    that a commit without it would contradict no word of the library (KAFKA-9279).
+    """
+    return {
+        str(value): outcome.error or ""
+        for value, outcome in answers.items()
+        if outcome.type is not EventType.OK and not (outcome.error or "").startswith(_OWN_ERRORS)
+    }
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):

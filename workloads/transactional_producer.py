@@ -11,8 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from workloads.client import MemberToken, SendOutcome, Transactions
-from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
+from workloads.client import MemberToken, SendOutcome, Transactions, failures
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED
 from workloads.instance import Writers
 from workloads.operations import (
     Event,
@@ -32,8 +32,6 @@ from workloads.values import encode, join
 RENEW_MS: Final = 500
 #: The most tries of a call whose errors are retriable; the pause between two is :data:`RENEW_MS`.
 TRIES_MAX: Final = 3
-#: Errors that tell of this harness, not of the library.
-_OWN_ERRORS: Final = (CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT)
 
 Asked = Literal["commit", "abort"]
 
@@ -316,11 +314,6 @@ class TransactionalProducer:
         )
 
     def _facts(self, transaction: OpenTransaction) -> TransactionEnd:
-        failed = {
-            str(value): outcome.error or ""
-            for value, outcome in transaction.answers.items()
-            if outcome.type is not EventType.OK and not (outcome.error or "").startswith(_OWN_ERRORS)
-        }
         return TransactionEnd(
             transactional_id=self._transactional_id,
             number=self.number,
@@ -328,7 +321,7 @@ class TransactionalProducer:
             ending_us=transaction.ending_us,
             superseded_us=transaction.superseded_us,
             late=tuple(transaction.late),
-            failed=failed,
+            failed=failures(transaction.answers),
             group=None if transaction.consumed is None else transaction.consumed.group,
             handed_us=transaction.handed_us,
             sources={} if transaction.consumed is None else transaction.consumed.sources,

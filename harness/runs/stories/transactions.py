@@ -28,6 +28,7 @@ from workloads import (
     SendOutcome,
     TransactionEnd,
     Transactions,
+    failures,
 )
 from workloads import Producer as Client
 from workloads import Send as Sent
@@ -311,11 +312,7 @@ class ScriptTransactions:
 
 
 def _facts(transaction: ScriptedTransaction) -> TransactionEnd:
-    failed = {
-        str(record.value): record.outcome.error or ""
-        for record in transaction.records
-        if record.outcome is not None and record.outcome.type is not EventType.OK
-    }
+    answers = {record.value: record.outcome for record in transaction.records if record.outcome is not None}
     return TransactionEnd(
         transactional_id=transaction.instance.transactional_id,
         number=transaction.instance.number,
@@ -323,7 +320,7 @@ def _facts(transaction: ScriptedTransaction) -> TransactionEnd:
         ending_us=transaction.ending_us,
         superseded_us=transaction.superseded_us,
         late=tuple(transaction.late),
-        failed=failed,
+        failed=failures(answers),
         group=transaction.group,
         handed_us=transaction.handed_us,
         producer=transaction.told,
