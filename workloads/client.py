@@ -56,7 +56,7 @@ class SendOutcome(msgspec.Struct, frozen=True, gc=False):
 def failures(answers: Mapping[int, SendOutcome]) -> dict[str, str]:
     """The errors of sends that failed in a transaction, by value as :class:`TransactionEnd` has them.
 
-    Errors that tell of this harness, such as its own time limit, are none: the library said nothing of such a send, so
+    An error that tells of this harness, such as its own time limit, is left out: the library said nothing of the send, so
     that a commit without it would contradict no word of the library (KAFKA-9279).
     """
     return {
