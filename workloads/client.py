@@ -56,8 +56,8 @@ class SendOutcome(msgspec.Struct, frozen=True, gc=False):
 def failures(answers: Mapping[int, SendOutcome]) -> dict[str, str]:
     """The errors of sends that failed in a transaction, by value as :class:`TransactionEnd` has them.
 
-    An error that tells of this harness, such as its own time limit, is left out: the library said nothing of the send, so
-    that a commit without it would contradict no word of the library (KAFKA-9279).
+    An error that tells of this harness, such as its own time limit, is left out. The library said nothing of that send,
+    so a commit without it would contradict no word of the library (KAFKA-9279).
     """
     return {
         str(value): outcome.error or ""
