@@ -199,7 +199,7 @@ def test_what_is_no_history_is_unknown(asked: dict[str, Any], names: list[str]) 
     ("name", "said"),
     [
         (os.devnull, "/dev/null cannot be read: it is not a regular file; name runs, a campaign, or files"),
-        ("empty", "empty is neither Parquet nor has the name of JSON lines"),
+        ("empty", "empty is no history that can be read"),
         ("empty.jsonl", "nothing was sent or read: an empty history proves nothing"),
         ("words.jsonl", "not valid JSON"),
         ("folder", "holds no history; name runs, a campaign, or files of JSON lines"),

@@ -31,7 +31,7 @@ def test_a_rule_is_held_by_tests(rule: Rule) -> None:
     assert rule.tests or "not implemented" in rule.text
     for test in rule.tests:
         module, _, name = test.partition("::")
-        directory = {"server": HERE.parent, "stories": HERE.parents[1]}.get(module.partition("/")[0], HERE)
+        directory = {"server": HERE.parent, "stories": HERE.parents[1] / "runs"}.get(module.partition("/")[0], HERE)
         tree = ast.parse((directory / f"{module}.py").read_text(encoding="utf-8"))
         functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         assert f"test_{name}" in functions, test

@@ -42,8 +42,9 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (libs / "kafka_2.13-4.3.1.jar").touch()
     made = libs.parent / "made"
     made.mkdir()
-    for name in ("bootstrap-eligible-0-transaction-2.checkpoint", "bootstrap-eligible-1-transaction-2.checkpoint"):
-        (made / name).touch()
+    for name in ("first-eligible-0-transaction-2", "first-eligible-1-transaction-2"):
+        (made / name).mkdir()
+        (made / name / "bootstrap.checkpoint").touch()
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.touch()

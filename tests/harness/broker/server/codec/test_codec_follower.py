@@ -148,6 +148,10 @@ PROTOCOL_CLIENTS = {
     f"harness/worlds/clients/{name}.py"
     for name in ("direct_connection", "direct", "listed_groups", "membership", "told_state")
 }
+#: Scripts of findings that send or read single requests of a client.
+PROTOCOL_SCRIPTS = {
+    f"harness/lab/findings/{name}.py" for name in ("group_requests", "slow_network", "truncated_commits")
+}
 
 
 def test_only_the_codec_package_and_direct_clients_import_the_protocol_classes():
@@ -158,4 +162,6 @@ def test_only_the_codec_package_and_direct_clients_import_the_protocol_classes()
         for path in (root / package).rglob("*.py")
         if "kafka.protocol" in path.read_text().replace("``kafka.protocol``", "") and path.name != "wire.py"
     }
-    assert {user for user in users if not user.startswith("harness/broker/server/codec/")} == PROTOCOL_CLIENTS
+    assert {user for user in users if not user.startswith("harness/broker/server/codec/")} == (
+        PROTOCOL_CLIENTS | PROTOCOL_SCRIPTS
+    )
