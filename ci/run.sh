@@ -2,7 +2,7 @@
 # Runs ackproof on any machine of any continuous integration:
 #   ackproof/run.sh install | kafka | pull-request | nightly | resume NIGHT | stop | heal
 #
-#   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.2.0" of an index that is yours (default: the wheel
+#   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.3.0" of an index that is yours (default: the wheel
 #                     beside this, or the clone that this lies in)
 #   ACKPROOF_VENV     where to (default: .ackproof-venv)
 #   ACKPROOF_LOCK     what it depends on, each file by its hash, installed first; or "none" (default: requirements.lock beside this, or of
