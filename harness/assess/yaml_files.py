@@ -19,6 +19,9 @@ _STANDARD: Final = "tag:yaml.org,2002:"
 _OCTAL: Final = re.compile(r"[-+]?0[0-9_]+")
 #: Lists of variables, as compose files and Kubernetes have them.
 _VARIABLES: Final = frozenset({"environment", "env"})
+#: The variables of a service of a compose file, and the words that start it, which may have settings, too.
+_OF_SERVICE: Final = re.compile(r"services\.(.+?)\.(?:environment\.(.+)|(command|entrypoint)(?:\[\d+\])*)", re.DOTALL)
+_ENV_FILE: Final = re.compile(r"services\.(.+?)\.env_file\b")
 #: The names in a table that is one setting.
 _PAIRS: Final = ({"name", "value"}, {"key", "value"})
 _PROFILES: Final = ("spring.config.activate.on-profile", "spring.profiles")
@@ -63,8 +66,8 @@ def groups_in(text: str, file: str) -> list[Program]:
         raise ValueError("it is not a table of settings")
     common: list[Written] = []
     groups: list[Program] = []
-    for node in nodes:
-        settings = limited(_flat(node, _Position("", file)))
+    for resource in (each for node in nodes for each in _resources(node)):
+        settings = limited(_flat(resource, _Position("", file)))
         names = {each.name for each in settings}
         if any(name.startswith("services.") for name in names):
             groups += _by_service(settings)
@@ -73,6 +76,16 @@ def groups_in(text: str, file: str) -> list[Program]:
         else:
             common += _of_profile(settings)
     return [*groups, Program("", common)] if common else groups
+
+
+def _resources(node: yaml.Node) -> Iterator[yaml.Node]:
+    """The objects of a list of Kubernetes (``kubectl get -o yaml``) one by one; another document as it is."""
+    pairs = {key.value: value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    kind, items = pairs.get("kind"), pairs.get("items")
+    if isinstance(kind, yaml.ScalarNode) and kind.value.endswith("List") and isinstance(items, yaml.SequenceNode):
+        yield from items.value
+    else:
+        yield node
 
 
 def table_in(text: str, where: str) -> list[Written]:
@@ -169,9 +182,13 @@ def _by_service(settings: list[Written]) -> list[Program]:
     """The variables of each service of a compose file."""
     services: dict[str, list[Written]] = {}
     for each in settings:
-        if match := re.fullmatch(r"services\.(.+?)\.environment\.(.+)", each.name, re.DOTALL):
-            services.setdefault(match[1], []).append(each._replace(name=match[2]))
-    return [Program(f"service {service}", own) for service, own in services.items()]
+        if match := _OF_SERVICE.fullmatch(each.name):
+            services.setdefault(match[1], []).append(each._replace(name=match[2] or match[3]))
+    from_files = {match[1] for each in settings if each.value and (match := _ENV_FILE.match(each.name))}
+    return [
+        Program(f"service {service}", own, elsewhere="env_file" if service in from_files else "")
+        for service, own in services.items()
+    ]
 
 
 def _of_kubernetes(settings: list[Written], file: str) -> Program:
@@ -180,8 +197,8 @@ def _of_kubernetes(settings: list[Written], file: str) -> Program:
     label = f"{names['kind']} {names.get('metadata.name', '')}".strip()
     kept: list[Written] = []
     for each in settings:
-        if match := re.search(r"\.env\.([^.]+)$", each.name):
-            kept.append(each._replace(name=match[1]))
+        if match := re.search(r"\.(?:env\.([^.]+)|containers\[\d+\]\.(command|args)(?:\[\d+\])*)$", each.name):
+            kept.append(each._replace(name=match[1] or match[2]))
         elif each.name.startswith(("data.", "stringData.")):
             kept += _of_data(each, file)
         elif names["kind"] == "KafkaConnect" and each.name.startswith("spec.config."):
@@ -190,7 +207,8 @@ def _of_kubernetes(settings: list[Written], file: str) -> Program:
             kept.append(each)
     if names["kind"] == "KafkaConnect":
         kept.append(Written("plugin.path", "", file))
-    return Program(label, kept)
+    elsewhere = "envFrom" if any(".envFrom" in each.name for each in settings) else ""
+    return Program(label, kept, elsewhere=elsewhere)
 
 
 def _of_data(each: Written, file: str) -> list[Written]:

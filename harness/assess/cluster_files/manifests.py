@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.assess.cluster_files.environments import Container, Variable, is_broker, read_container
-from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots
-from harness.assess.cluster_files.servers import is_properties, of_properties, read_server
+from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots, written_in
+from harness.assess.cluster_files.servers import Server, is_properties, of_properties, read_server
 from harness.assess.cluster_files.yaml_texts import Scalar, scalars
 from harness.assess.configuration import NotUnderstood
 from harness.ground.errors import PlanError
@@ -56,8 +56,9 @@ def _take(resource: Table, file: str, evidence: ClusterEvidence) -> bool:
     if version.startswith(_STRIMZI) and kind in {"Kafka", "KafkaTopic", "KafkaNodePool"}:
         {"Kafka": _strimzi, "KafkaTopic": _topic, "KafkaNodePool": _pool}[kind](resource, name, file, evidence)
         return True
-    if version.startswith(_CONFLUENT) and kind in {"Kafka", "KRaftController"}:
-        return _confluent(resource, f"{file}, {kind} {name}", evidence)
+    if version.startswith(_CONFLUENT) and kind in {"Kafka", "KafkaTopic", "KRaftController"}:
+        read = _topic_of_confluent if kind == "KafkaTopic" else _confluent
+        return read(resource, f"{file}, {kind} {name}", evidence)
     if kind == "ConfigMap":
         return _config_map(resource, f"{file}, ConfigMap {name}", evidence)
     if kind in _WORKLOADS:
@@ -145,20 +146,39 @@ def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     return True
 
 
+def _topic_of_confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
+    spec = _table(resource, "spec")
+    said = evidence.topic(str(spec.get("name", _table(resource, "metadata").get("name", ""))))
+    said.declared = (_number(spec.get("partitionCount")) or None, _number(spec.get("replicas")) or None)
+    _settings(spec.get("configs"), said.own, label, evidence)
+    return True
+
+
 # --- Kubernetes and compose ------------------------------------------------------------------------------------------
 
 
 def _config_map(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
-    taken = False
+    """The files of brokers in an object; what another file in it may set is not known, if one is a broker's."""
+    servers: list[Server] = []
+    doubts: list[NotUnderstood] = []
     for key, text in scalars(resource.get("data")):
-        if key.endswith((".properties", "server.config")) and is_properties(text):
-            try:
-                server = of_properties(text, f"{label}, {key}")
-            except ValueError:
-                continue
-            read_server(server, evidence)
-            taken = True
-    return taken
+        file = f"{label}, {key}"
+        try:
+            servers.append(_server(text, file))
+        except ValueError as error:
+            doubts += (NotUnderstood(file, f"{name}={value}", str(error), name) for name, value in written_in(text))
+    for server in servers:
+        read_server(server, evidence)
+    if servers:
+        evidence.not_understood |= dict.fromkeys(doubts)
+    return bool(servers)
+
+
+def _server(text: str, file: str) -> Server:
+    """The broker whose properties a text has. Raises ValueError where it has none."""
+    if not is_properties(text):
+        raise ValueError("not every line of it is an entry of properties, a comment or blank; give the file itself")
+    return of_properties(text, file)
 
 
 def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
@@ -172,7 +192,7 @@ def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     for container in brokers:
         if container.get("envFrom"):
             _elsewhere("envFrom", label, evidence)
-        command = " ".join(map(_words, (container.get("command"), container.get("args"))))
+        command = _command(container, "command", "args")
         variables = _of_kubernetes(container, label)
         read_container(Container(label, str(container.get("image", "")), variables, command), evidence)
     return bool(brokers)
@@ -199,7 +219,8 @@ def _compose(services: Table, file: str, evidence: ClusterEvidence) -> bool:
         if any(".properties" in str(volume) for volume in service.get("volumes") or []):
             _elsewhere("a mounted file of properties", label, evidence)
         read_container(
-            Container(label, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
+            Container(label, str(service.get("image", "")), variables, _command(service, "entrypoint", "command")),
+            evidence,
         )
         taken = True
     return taken
@@ -243,6 +264,10 @@ def _table(resource: Table, name: str) -> Table:
     """A table inside a resource; an empty one where it has no such table."""
     inner = resource.get(name)
     return inner if isinstance(inner, dict) else {}
+
+
+def _command(container: Table, *names: str) -> str:
+    return " ".join(_words(container.get(name)) for name in names)
 
 
 def _words(command: object) -> str:
