@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ _STRIMZI: Final = "kafka.strimzi.io/"
 _CONFLUENT: Final = "platform.confluent.io/"
 _WORKLOADS: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 _CHANGED: Final = "without quotes, YAML may make something else of it; put it into quotes"
+#: Places where images look for files of settings, as volumes name them; other files there are of no matter.
+_MOUNTED: Final = re.compile(r"\.properties|/mnt/shared/config|/etc/kafka\b|/kafka/config\b", re.IGNORECASE)
+_NO_SETTINGS: Final = re.compile(r"log4j|jaas|secret|cert|\.(?:jks|p12|pem)\b", re.IGNORECASE)
 _ELSEWHERE: Final = (
     "settings of this broker are in another file; name the file, or what kafka-configs.sh --describe says"
 )
@@ -128,10 +132,20 @@ def _settings(config: object, into: Slots, label: str, evidence: ClusterEvidence
         return
     if not isinstance(config, dict):
         raise ValueError(f"the config of {label} is no mapping")
-    for name, value in config.items():
+    for name, value in _entries(config, ""):
         variable = _variable(name, value, label)
         several = "" if isinstance(value, Scalar) else "a text, a number or a boolean is wanted"
-        evidence.put(into, Entered(name, variable.value, variable.where, several or variable.why))
+        parts = "" if name in config else "its name is written in parts, of which the operator makes no setting"
+        evidence.put(into, Entered(name, variable.value, variable.where, parts or several or variable.why))
+
+
+def _entries(config: Table, before: str) -> Iterator[tuple[str, object]]:
+    """The settings of a mapping, those inside others with the names of these before their own."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _entries(value, f"{before}{name}.")
+        else:
+            yield before + name, value
 
 
 def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
@@ -192,6 +206,7 @@ def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     for container in brokers:
         if container.get("envFrom"):
             _elsewhere("envFrom", label, evidence)
+        _files(container.get("volumeMounts"), label, evidence)
         command = _command(container, "command", "args")
         variables = _of_kubernetes(container, label)
         read_container(Container(label, str(container.get("image", "")), variables, command), evidence)
@@ -216,8 +231,7 @@ def _compose(services: Table, file: str, evidence: ClusterEvidence) -> bool:
         for key in ("env_file", "extends"):
             if key in service:
                 _elsewhere(key, label, evidence)
-        if any(".properties" in str(volume) for volume in service.get("volumes") or []):
-            _elsewhere("a mounted file of properties", label, evidence)
+        _files([*(service.get("volumes") or []), *(service.get("configs") or [])], label, evidence)
         read_container(
             Container(label, str(service.get("image", "")), variables, _command(service, "entrypoint", "command")),
             evidence,
@@ -254,6 +268,13 @@ def _variable(name: str, value: object, label: str, why: str = "") -> Variable:
         return Variable(name, str(value or ""), label, why)
     changed = _CHANGED if value.changed else ""
     return Variable(name, str(value), f"{label}, line {value.line}" if value.line else label, why or changed)
+
+
+def _files(mounted: object, label: str, evidence: ClusterEvidence) -> None:
+    """Say it where a file of settings may be mounted into a broker's container."""
+    each = map(str, mounted if isinstance(mounted, list) else [])
+    if any(_MOUNTED.search(where) and not _NO_SETTINGS.search(where) for where in each):
+        _elsewhere("a mounted file of properties", label, evidence)
 
 
 def _elsewhere(what: str, label: str, evidence: ClusterEvidence) -> None:

@@ -24,6 +24,7 @@ from workloads import shown
 
 #: Names of fields stand behind a tab, or behind spaces where a terminal or an editor made these of tabs.
 _FIELD: Final = re.compile(r"(?:^|(?<=\s))(\w+):")
+_ADDING: Final = re.compile(r"\bAdding ?Replicas: ?([\d,]+)")
 _LISTED: Final = re.compile(r"\s*Topic:.*\b(?:Partition|PartitionCount):")
 #: The lines above settings: by servers since 1.1, with other words before 2.5, and by ZooKeeper in one line.
 _SUBJECT: Final = re.compile(
@@ -124,11 +125,13 @@ def _listed(line: _PrintedLine, evidence: ClusterEvidence, counts: dict[str, tup
     elr = _word(fields, "Elr") if "Elr" in fields else ""
     for name, level in levels_listed({"Elr": elr}).items():
         evidence.put_feature(name, level, line.where)
+    # Those that a reassignment adds are none yet, as Kafka counts them.
+    adding = _brokers(match[1]) if (match := _ADDING.search(line.text)) else ()
     partition = ReadPartition(
         line.where,
-        _brokers(_word(fields, "Replicas")),
+        tuple(broker for broker in _brokers(_word(fields, "Replicas")) if broker not in adding),
         "" if leader in _NO_LEADER else leader,
-        isr,
+        isr if isr is None else tuple(broker for broker in isr if broker not in adding),
         _brokers(elr) if elr != _NOT_TOLD else (),
     )
     evidence.put_partition(topic, int(_word(fields, "Partition")), partition)

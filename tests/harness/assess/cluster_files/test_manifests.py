@@ -261,3 +261,33 @@ def test_a_topic_of_confluents_operator_is_read(tmp_path: Path) -> None:
     cluster = read(tmp_path, {"topic.yml": text})
     assert [(each.name, each.partitions, each.replicas) for each in cluster.topics] == [("orders.1", 6, 3)]
     assert decided(cluster, IN_SYNC) == {IN_SYNC: "2"}
+
+
+def test_a_name_in_parts_is_no_setting_of_strimzis_and_is_said(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nspec:\n  kafka:\n    config:\n      min: {insync.replicas: 2}\n"
+    )
+    assert unclear(with_listing(tmp_path, "kafka.yml", text)) == {IN_SYNC}
+
+
+@pytest.mark.parametrize(
+    ("key", "mounts", "said"),
+    [
+        ("volumes", "['./config:/mnt/shared/config']", True),
+        ("volumes", "['./k:/etc/kafka:ro']", True),
+        ("volumes", "[{type: bind, source: ./k, target: /opt/bitnami/kafka/config}]", True),
+        ("configs", "[{source: s, target: /opt/kafka/config/server.properties}]", True),
+        ("volumes", "['data:/var/lib/kafka/data', './l:/opt/kafka/config/log4j.properties']", False),
+        ("volumes", "['./certs:/etc/kafka/secrets', 'data:/bitnami/kafka']", False),
+    ],
+)
+def test_files_of_settings_that_are_mounted_are_said(key: str, mounts: str, said: bool, tmp_path: Path) -> None:
+    text = f"services:\n  k:\n    environment: {{KAFKA_NODE_ID: 1}}\n    {key}: {mounts}\n"
+    assert unclear(with_listing(tmp_path, "compose.yml", text)) == ({""} if said else set())
+
+
+def test_files_that_are_mounted_into_a_pod_are_said(tmp_path: Path) -> None:
+    text = "kind: Pod\nspec:\n  containers:\n  - env: [{name: KAFKA_NODE_ID, value: '1'}]\n    volumeMounts:\n"
+    mounted = text + "    - {name: c, mountPath: /mnt/shared/config}\n"
+    assert unclear(with_listing(tmp_path, "pod.yml", mounted)) == {""}
+    assert not unclear(with_listing(tmp_path, "pod.yml", text + "    - {name: d, mountPath: /var/lib/kafka}\n"))
