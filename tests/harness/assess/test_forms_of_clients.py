@@ -92,6 +92,7 @@ OF_UNKNOWN_RELEASES: Final = (
 )
 _APP: Final = "services:\n  app:\n    environment:\n      SPRING_KAFKA_BOOTSTRAP_SERVERS: b\n"
 _POD: Final = "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - env:\n    - {name: KAFKA_LINGER_MS, value: '5'}\n"
+_OPAQUE: Final = "kind: Secret\napiVersion: v1\n"
 _MAP: Final = "kind: ConfigMap\n  apiVersion: v1\n  data:\n    a.properties: |\n      acks=1\n"
 #: The settings of a container may be in the words that start it, and in files beside it.
 OF_CONTAINERS: Final = (
@@ -106,11 +107,18 @@ OF_CONTAINERS: Final = (
                 f'{_APP}      SPRING_APPLICATION_JSON: \'{{"spring.kafka.producer.acks":"1"}}\'\n',
                 f"{_APP}    env_file: app.env\n",
                 f"{_APP}    env_file:\n    - path: app.env\n",
+                f"{_APP}    extends: {{file: common.yml, service: app}}\n",
+                f"{_APP}    volumes: ['./certs:/certs', './application.yml:/app/config/application.yml:ro']\n",
+                f"{_POD}    volumeMounts:\n    - {{name: x, mountPath: /app/config}}\n",
                 f"{_POD}    args: [--kafka.producer.acks=1]\n",
                 f"{_POD}    envFrom:\n    - configMapRef: {{name: x}}\n",
             )
         )
     ),
+    Case("secret.yml", f"{_OPAQUE}stringData: {{KAFKA_LINGER_MS: '5'}}\ndata:\n  a.properties: YWNrcz0xCg==\n", ONE),
+    Case("secret2.yml", f"{_OPAQUE}data:\n  KAFKA_ACKS: MQ==\n", ONE),
+    Case("secret3.yml", f"{_OPAQUE}data:\n  KAFKA_ACKS: /w==\n", {}, frozenset({"acks"})),
+    Case("data.yml", f"{_APP}    volumes: ['data:/var/lib/app', './l:/app/config/logback.xml']\n", {}),
     Case("idle.yml", f"{_APP}    command: java -jar a.jar --server.port=1\n", {}),
     Case(
         "said.yml",
