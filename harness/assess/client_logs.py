@@ -33,7 +33,7 @@ def groups_in(text: str, file: str, kind: Kind) -> list[Program]:
     """
     if r"\n" in text and r"\t" in text and text.count("\n") < text.count(r"\n"):  # a log in JSON: a block is one line
         text = text.replace(r"\r", "").replace(r"\n", "\n").replace(r"\t", "\t")
-    versions = sorted({found.rstrip(".-") for found in _VERSION.findall(text)})
+    versions = sorted({release.rstrip(".-") for release in _VERSION.findall(text)})
     version = versions[0] if len(versions) == 1 and _OF_APACHE.fullmatch(versions[0]) else ""
     unsure = "" if version else ", ".join(versions)
     groups: dict[tuple[tuple[str, str | None], ...], Program] = {}

@@ -96,11 +96,11 @@ def _spellings(kind: Kind) -> Mapping[str, str]:
 def _set_inside(kind: Kind) -> re.Pattern[str]:
     """The pattern of a decisive setting inside a text: its name, and a sign behind it.
 
-    Its words have dots, underscores or dashes between them. Before it may stand words of which one is Kafka's or the
+    Its words have dots, underscores or dashes between them. Words may be before it, and one of them is Kafka's or the
     client's: -Dspring.kafka.producer.acks=1, KAFKA_ACKS=1.
     """
     names = "|".join("[._-]".join(map(re.escape, name.split("."))) for name in _names_of(kind))
-    before = r"(?<![\w.])|(?:kafka|producer|consumer)(?:[\w-]*[._])+"
+    before = r"(?<![\w.])|(?:kafka|producer|consumer)[\w.-]{0,60}[._]"
     return re.compile(rf"(?:{before})({names})[\"']?\s*[=:]", re.IGNORECASE)
 
 

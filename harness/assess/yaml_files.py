@@ -22,7 +22,7 @@ _OCTAL: Final = re.compile(r"[-+]?0[0-9_]+")
 _VARIABLES: Final = frozenset({"environment", "env"})
 #: The variables of a service of a compose file, and the words that start it, which may have settings, too.
 _OF_SERVICE: Final = re.compile(r"services\.(.+?)\.(?:environment\.(.+)|(command|entrypoint)(?:\[\d+\])*)", re.DOTALL)
-#: What takes more settings from other texts: in compose files, and in objects of Kubernetes.
+#: Names whose values take more settings from other texts: in compose files, and in objects of Kubernetes.
 _MORE: Final = re.compile(r"services\.(.+?)\.(env_file|extends|volumes|configs)\b")
 _MORE_OF_PODS: Final = re.compile(r"\.containers\[\d+\]\.(envFrom|volumeMounts)\b")
 #: A volume has such where one of these is its name or its place.

@@ -135,7 +135,7 @@ def _settings(config: object, into: Slots, label: str, evidence: ClusterEvidence
     for name, value in _entries(config, ""):
         variable = _variable(name, value, label)
         several = "" if isinstance(value, Scalar) else "a text, a number or a boolean is wanted"
-        parts = "" if name in config else "its name is written in parts, of which the operator makes no setting"
+        parts = "" if name in config else "its name is written in parts, and the operator makes no setting of them"
         evidence.put(into, Entered(name, variable.value, variable.where, parts or several or variable.why))
 
 

@@ -24,7 +24,6 @@ from workloads import shown
 
 #: Names of fields stand behind a tab, or behind spaces where a terminal or an editor made these of tabs.
 _FIELD: Final = re.compile(r"(?:^|(?<=\s))(\w+):")
-_ADDING: Final = re.compile(r"\bAdding ?Replicas: ?([\d,]+)")
 _LISTED: Final = re.compile(r"\s*Topic:.*\b(?:Partition|PartitionCount):")
 #: The lines above settings: by servers since 1.1, with other words before 2.5, and by ZooKeeper in one line.
 _SUBJECT: Final = re.compile(
@@ -91,7 +90,7 @@ def read_printed(text: str, file: str, evidence: ClusterEvidence) -> None:
 def _loose(line: _PrintedLine) -> Iterator[NotUnderstood]:
     """The settings in a line that no tool printed so, such as one of a server.properties below a listing."""
     for name, value in written_in(line.text):
-        why = "it stands in a line that no tool of Kafka's prints, and is not read; give it in a file of its own"
+        why = "no tool of Kafka's prints such a line, and it is not read; give it in a file of its own"
         yield NotUnderstood(where=line.where, text=shown(f"{name}={value}"), why=why, name=name)
 
 
@@ -125,13 +124,11 @@ def _listed(line: _PrintedLine, evidence: ClusterEvidence, counts: dict[str, tup
     elr = _word(fields, "Elr") if "Elr" in fields else ""
     for name, level in levels_listed({"Elr": elr}).items():
         evidence.put_feature(name, level, line.where)
-    # Those that a reassignment adds are none yet, as Kafka counts them.
-    adding = _brokers(match[1]) if (match := _ADDING.search(line.text)) else ()
     partition = ReadPartition(
         line.where,
-        tuple(broker for broker in _brokers(_word(fields, "Replicas")) if broker not in adding),
+        _brokers(_word(fields, "Replicas")),
         "" if leader in _NO_LEADER else leader,
-        isr if isr is None else tuple(broker for broker in isr if broker not in adding),
+        isr,
         _brokers(elr) if elr != _NOT_TOLD else (),
     )
     evidence.put_partition(topic, int(_word(fields, "Partition")), partition)

@@ -62,7 +62,7 @@ def marked(server: Server, encoding: Encoding) -> Server:
     """The settings of a file of this encoding: to Java a byte order mark is the beginning of the first name.
 
     Raises:
-        ValueError: it is UTF-16, of which Java reads no setting.
+        ValueError: it is UTF-16, and Java reads no setting of that.
     """
     if encoding == "utf-16":
         raise ValueError("it is UTF-16, which no broker reads; save it as UTF-8, as by iconv -f utf-16 -t utf-8")

@@ -62,7 +62,7 @@ def settled(evidence: ClusterEvidence, source: str, release: Release | None) -> 
 
 
 def _unread(placed: Mapping[str, TopicSaid]) -> Iterator[str]:
-    """The topics of which files have the places of replicas, and no setting."""
+    """The topics whose replicas are in files, and whose settings are not."""
     without = [
         name
         for name, said in sorted(placed.items())

@@ -198,19 +198,6 @@ def test_a_setting_in_a_line_that_no_tool_prints_is_not_passed_over(text: str, t
     assert unclear(read(tmp_path, {"all.txt": LISTING + text})) == {UNCLEAN}
 
 
-@pytest.mark.parametrize(
-    ("fields", "replicas"),
-    [
-        ("Replicas: 4,5,1,2,3\tIsr: 1,2,3\tAdding Replicas: 4,5\tRemoving Replicas: 2,3", 3),
-        ("Replicas: 4,1,2\tIsr: 1,2,4\tAdding Replicas: 4\tRemoving Replicas: ", 2),
-        ("Replicas: 1,2,3\tIsr: 1,2,3\tAdding Replicas: \tRemoving Replicas: 3", 3),
-    ],
-)
-def test_a_replica_that_a_reassignment_adds_is_none_yet(fields: str, replicas: int, tmp_path: Path) -> None:
-    topic = read(tmp_path, {"topics.txt": f"\tTopic: a\tPartition: 0\tLeader: 1\t{fields}\n"}).topics[0]
-    assert (topic.replicas, topic.now.behind, topic.now.in_sync) == (replicas, 0, replicas)
-
-
 @pytest.mark.parametrize("topics", [["a"], ["a", "b", "c", "d", "e"]])
 def test_topics_of_which_only_replicas_are_known_are_named(topics: list[str], tmp_path: Path) -> None:
     lines = "".join(f"\tTopic: {name}\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n" for name in topics)
