@@ -47,7 +47,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 def inside(value: str, kind: Kind) -> str:
     """The first decisive setting of such a client that is set inside a value; empty for none."""
     match = _SET[kind].search(value)
-    return "" if match is None else _spellings(kind)[match[1].replace(".", "").replace("_", "")]
+    return "" if match is None else _spellings(kind)[re.sub(r"[._-]", "", match[1]).lower()]
 
 
 @cache
@@ -94,9 +94,14 @@ def _spellings(kind: Kind) -> Mapping[str, str]:
 
 
 def _set_inside(kind: Kind) -> re.Pattern[str]:
-    """The pattern of a decisive setting inside a text: its name, with dots or underscores, and a sign behind it."""
-    names = "|".join("[._]".join(map(re.escape, name.split("."))) for name in _names_of(kind))
-    return re.compile(rf"(?<![\w.])({names})[\"']?\s*[=:]")
+    """The pattern of a decisive setting inside a text: its name, and a sign behind it.
+
+    Its words have dots, underscores or dashes between them. Words may be before it, and one of them is Kafka's or the
+    client's: -Dspring.kafka.producer.acks=1, KAFKA_ACKS=1.
+    """
+    names = "|".join("[._-]".join(map(re.escape, name.split("."))) for name in _names_of(kind))
+    before = r"(?<![\w.])|(?:kafka|producer|consumer)[\w.-]{0,60}[._]"
+    return re.compile(rf"(?:{before})({names})[\"']?\s*[=:]", re.IGNORECASE)
 
 
 _SET: Final[Mapping[Kind, re.Pattern[str]]] = {kind: _set_inside(kind) for kind in DECISIVE_OF}

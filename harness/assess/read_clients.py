@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from harness.assess.client_defaults import defaults_of, has, numbers_of
-from harness.assess.client_settings import ALIASES, unknown_defaults
+from harness.assess.client_settings import ALIASES, refused, unknown_defaults
 from harness.assess.client_values import NotAValueError, value_of
 from harness.assess.configuration import OF_CLIENTS, Client, NotUnderstood
 from harness.assess.frameworks import Framework, NamedSetting, framework_of
@@ -148,6 +148,7 @@ class _Reader:
             unclear += wrong
             if value is not None:
                 given[name] = value
+        unclear += self._doubted(given, by_name)
         version = numbers_of(self._version)
         base = self._framework.base(self._kind, values, version)
         settings = {**base, **given, **self._framework.fixed(self._kind, values)}
@@ -248,6 +249,21 @@ class _Reader:
         value = written.value or ""  # to Spring, null is an empty text
         return value.lower().replace("-", "_") if name == "isolation.level" else value
 
+    def _doubted(self, given: dict[str, str], read: Mapping[str, Sequence[_Read]]) -> list[NotUnderstood]:
+        """The doubt about idempotence that a log shows without its release; the setting is taken away."""
+        if not self._group.whole or self._version or given.get("enable.idempotence") != "true":
+            return []
+        alone = Client(name="", library=self._library, settings=given)
+        if self._group.unsure:
+            why = f"the log says {self._group.unsure}, which is not the number of one release of Kafka"
+        elif refused(alone):
+            why = "the other settings exclude it"
+        else:
+            return []
+        del given["enable.idempotence"]
+        why += "; 3.0.0 and 3.1.0 log it also where it is off (KAFKA-13598): write the release, --client java:VERSION"
+        return [_unclear(read["enable.idempotence"][-1].written, why, "enable.idempotence")]
+
     def _unlike_its_log(self) -> bool:
         version = numbers_of(self._version)
         return (
@@ -265,5 +281,8 @@ class _Reader:
                 continue
             if self._framework.missing:
                 yield NotUnderstood(self._file, name, self._framework.missing.format(name=name), name)
+            elif self._group.elsewhere:
+                why = f"{self._group.elsewhere} may set it, and is in another text; write it here, too"
+                yield NotUnderstood(self._file, name, why, name)
             elif self._group.whole and name in names_of_kafka(self._kind, version):
                 yield NotUnderstood(self._group.settings[0].where, name, "the log has no line of it: it was cut", name)

@@ -32,13 +32,16 @@ class Program(NamedTuple):
     """The settings of one program: those of a file, or of a service of a composed one, by its ``label``.
 
     ``whole``: these are all settings with which a client works, so that no default is missing. ``version`` is the
-    release of its library, where the text says it.
+    release of its library, where the text says it; ``unsure`` are the releases that it says where none of them is it.
+    ``elsewhere`` is what takes more settings from another text, such as env_file; empty where nothing does.
     """
 
     label: str
     settings: Sequence[Written]
     whole: bool = False
     version: str = ""
+    unsure: str = ""
+    elsewhere: str = ""
 
 
 class _Pairs(list[tuple[str, object]]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -19,6 +20,14 @@ _STANDARD: Final = "tag:yaml.org,2002:"
 _OCTAL: Final = re.compile(r"[-+]?0[0-9_]+")
 #: Lists of variables, as compose files and Kubernetes have them.
 _VARIABLES: Final = frozenset({"environment", "env"})
+#: The variables of a service of a compose file, and the words that start it, which may have settings, too.
+_OF_SERVICE: Final = re.compile(r"services\.(.+?)\.(?:environment\.(.+)|(command|entrypoint)(?:\[\d+\])*)", re.DOTALL)
+#: Names whose values take more settings from other texts: in compose files, and in objects of Kubernetes.
+_MORE: Final = re.compile(r"services\.(.+?)\.(env_file|extends|volumes|configs)\b")
+_MORE_OF_PODS: Final = re.compile(r"\.containers\[\d+\]\.(envFrom|volumeMounts)\b")
+#: A volume has such where one of these is its name or its place.
+_OF_SETTINGS: Final = re.compile(r"\.(?:properties|ya?ml|conf|json|toml|env)\b|\bconf(?:ig)?s?\b", re.IGNORECASE)
+_NO_SETTINGS: Final = re.compile(r"log4j|logback|logging|jaas|secret|cert", re.IGNORECASE)
 #: The names in a table that is one setting.
 _PAIRS: Final = ({"name", "value"}, {"key", "value"})
 _PROFILES: Final = ("spring.config.activate.on-profile", "spring.profiles")
@@ -63,8 +72,8 @@ def groups_in(text: str, file: str) -> list[Program]:
         raise ValueError("it is not a table of settings")
     common: list[Written] = []
     groups: list[Program] = []
-    for node in nodes:
-        settings = limited(_flat(node, _Position("", file)))
+    for resource in (each for node in nodes for each in _resources(node)):
+        settings = limited(_flat(resource, _Position("", file)))
         names = {each.name for each in settings}
         if any(name.startswith("services.") for name in names):
             groups += _by_service(settings)
@@ -73,6 +82,16 @@ def groups_in(text: str, file: str) -> list[Program]:
         else:
             common += _of_profile(settings)
     return [*groups, Program("", common)] if common else groups
+
+
+def _resources(node: yaml.Node) -> Iterator[yaml.Node]:
+    """The objects of a list of Kubernetes (``kubectl get -o yaml``) one by one; another document as it is."""
+    pairs = {key.value: value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    kind, items = pairs.get("kind"), pairs.get("items")
+    if isinstance(kind, yaml.ScalarNode) and kind.value.endswith("List") and isinstance(items, yaml.SequenceNode):
+        yield from items.value
+    else:
+        yield node
 
 
 def table_in(text: str, where: str) -> list[Written]:
@@ -169,9 +188,21 @@ def _by_service(settings: list[Written]) -> list[Program]:
     """The variables of each service of a compose file."""
     services: dict[str, list[Written]] = {}
     for each in settings:
-        if match := re.fullmatch(r"services\.(.+?)\.environment\.(.+)", each.name, re.DOTALL):
-            services.setdefault(match[1], []).append(each._replace(name=match[2]))
-    return [Program(f"service {service}", own) for service, own in services.items()]
+        if match := _OF_SERVICE.fullmatch(each.name):
+            services.setdefault(match[1], []).append(each._replace(name=match[2] or match[3]))
+    more = {
+        match[1]: what for each in settings if (match := _MORE.match(each.name)) and (what := _taking(match[2], each))
+    }
+    return [Program(f"service {service}", own, elsewhere=more.get(service, "")) for service, own in services.items()]
+
+
+def _taking(what: str, each: Written) -> str:
+    """The words for what takes settings from another text; empty where a volume, or nothing, is there."""
+    value = each.value or ""
+    if what in {"env_file", "extends", "envFrom"}:
+        return what if value else ""
+    mounted = any(_OF_SETTINGS.search(volume) and not _NO_SETTINGS.search(volume) for volume in value.split(","))
+    return "a mounted file" if mounted else ""
 
 
 def _of_kubernetes(settings: list[Written], file: str) -> Program:
@@ -180,17 +211,29 @@ def _of_kubernetes(settings: list[Written], file: str) -> Program:
     label = f"{names['kind']} {names.get('metadata.name', '')}".strip()
     kept: list[Written] = []
     for each in settings:
-        if match := re.search(r"\.env\.([^.]+)$", each.name):
-            kept.append(each._replace(name=match[1]))
+        if match := re.search(r"\.(?:env\.([^.]+)|containers\[\d+\]\.(command|args)(?:\[\d+\])*)$", each.name):
+            kept.append(each._replace(name=match[1] or match[2]))
         elif each.name.startswith(("data.", "stringData.")):
-            kept += _of_data(each, file)
+            secret = names["kind"] == "Secret" and each.name.startswith("data.")
+            kept += _of_data(_unveiled(each) if secret else each, file)
         elif names["kind"] == "KafkaConnect" and each.name.startswith("spec.config."):
             kept.append(each._replace(name=each.name.removeprefix("spec.config.")))
         elif _DECIDING.search(each.name):
             kept.append(each)
     if names["kind"] == "KafkaConnect":
         kept.append(Written("plugin.path", "", file))
-    return Program(label, kept)
+    more = [
+        what for each in settings if (match := _MORE_OF_PODS.search(each.name)) and (what := _taking(match[1], each))
+    ]
+    return Program(label, kept, elsewhere=more[0] if more else "")
+
+
+def _unveiled(each: Written) -> Written:
+    """An entry of a secret as it was before base64."""
+    try:
+        return each._replace(value=base64.b64decode(each.value or "", validate=False).decode())
+    except ValueError:
+        return each._replace(why="it is not text in base64")
 
 
 def _of_data(each: Written, file: str) -> list[Written]:

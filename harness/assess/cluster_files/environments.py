@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import DECIDING, ClusterEvidence, Entered, Layer
+from harness.assess.cluster_files.evidence import DECIDING, ClusterEvidence, Entered, Layer, written_in
 from harness.assess.cluster_files.servers import number_of
 
 _PREFIX: Final = "KAFKA_"
@@ -92,8 +92,12 @@ def read_container(container: Container, evidence: ClusterEvidence) -> None:
         elif meaning := _near(each.name):
             why = f"this image takes settings from variables that begin with {prefix}"
             evidence.put(node.layers[Layer.FILE], Entered(meaning, each.value, each.where, why))
+    where = f"{container.source}, its command"
     for match in _OVERRIDE.finditer(container.command):
-        evidence.put(node.layers[Layer.RUNNING], Entered(match[1], match[2], f"{container.source}, its command"))
+        evidence.put(node.layers[Layer.RUNNING], Entered(match[1], match[2], where))
+    for name, value in written_in(_OVERRIDE.sub("", container.command)):
+        why = "the command may write it into the broker's file, which is not read; write it as a variable"
+        evidence.put(node.layers[Layer.RUNNING], Entered(name, value, where, why))
 
 
 def _setting(variable: str, prefix: str) -> str:

@@ -5,6 +5,7 @@ Values of a node are kept by where they stand (:class:`Layer`), those of a topic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
@@ -31,8 +32,15 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 } | dict(OF_BROKERS)
 #: Names of a vendor's own broker, which end as Kafka's own do and mean something else.
 _OF_VENDORS: Final = ("confluent.",)
+_WRITTEN: Final = re.compile(r"(?:(?<![\w.-])|\\[nt])([a-z][a-z.]*[a-z])\s*[=:]\s*([^\s\"';]*)")
 #: The place of values that hold for every node.
 EVERY_NODE: Final = "every node"
+
+
+def written_in(text: str) -> list[tuple[str, str]]:
+    """The settings that decide, and their values, anywhere in a text that is not read as a whole."""
+    names = DECIDING["broker"] | DECIDING["topic"]
+    return [(match[1], match[2]) for match in _WRITTEN.finditer(text) if match[1] in names]
 
 
 class ReadValue(NamedTuple):

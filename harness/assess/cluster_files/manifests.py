@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.assess.cluster_files.environments import Container, Variable, is_broker, read_container
-from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots
-from harness.assess.cluster_files.servers import is_properties, of_properties, read_server
+from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots, written_in
+from harness.assess.cluster_files.servers import Server, is_properties, of_properties, read_server
 from harness.assess.cluster_files.yaml_texts import Scalar, scalars
 from harness.assess.configuration import NotUnderstood
 from harness.ground.errors import PlanError
@@ -16,6 +17,9 @@ _STRIMZI: Final = "kafka.strimzi.io/"
 _CONFLUENT: Final = "platform.confluent.io/"
 _WORKLOADS: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 _CHANGED: Final = "without quotes, YAML may make something else of it; put it into quotes"
+#: Places where images look for files of settings, as volumes name them; other files there are of no matter.
+_MOUNTED: Final = re.compile(r"\.properties|/mnt/shared/config|/etc/kafka\b|/kafka/config\b", re.IGNORECASE)
+_NO_SETTINGS: Final = re.compile(r"log4j|jaas|secret|cert|\.(?:jks|p12|pem)\b", re.IGNORECASE)
 _ELSEWHERE: Final = (
     "settings of this broker are in another file; name the file, or what kafka-configs.sh --describe says"
 )
@@ -56,8 +60,9 @@ def _take(resource: Table, file: str, evidence: ClusterEvidence) -> bool:
     if version.startswith(_STRIMZI) and kind in {"Kafka", "KafkaTopic", "KafkaNodePool"}:
         {"Kafka": _strimzi, "KafkaTopic": _topic, "KafkaNodePool": _pool}[kind](resource, name, file, evidence)
         return True
-    if version.startswith(_CONFLUENT) and kind in {"Kafka", "KRaftController"}:
-        return _confluent(resource, f"{file}, {kind} {name}", evidence)
+    if version.startswith(_CONFLUENT) and kind in {"Kafka", "KafkaTopic", "KRaftController"}:
+        read = _topic_of_confluent if kind == "KafkaTopic" else _confluent
+        return read(resource, f"{file}, {kind} {name}", evidence)
     if kind == "ConfigMap":
         return _config_map(resource, f"{file}, ConfigMap {name}", evidence)
     if kind in _WORKLOADS:
@@ -127,10 +132,20 @@ def _settings(config: object, into: Slots, label: str, evidence: ClusterEvidence
         return
     if not isinstance(config, dict):
         raise ValueError(f"the config of {label} is no mapping")
-    for name, value in config.items():
+    for name, value in _entries(config, ""):
         variable = _variable(name, value, label)
         several = "" if isinstance(value, Scalar) else "a text, a number or a boolean is wanted"
-        evidence.put(into, Entered(name, variable.value, variable.where, several or variable.why))
+        parts = "" if name in config else "its name is written in parts, and the operator makes no setting of them"
+        evidence.put(into, Entered(name, variable.value, variable.where, parts or several or variable.why))
+
+
+def _entries(config: Table, before: str) -> Iterator[tuple[str, object]]:
+    """The settings of a mapping, those inside others with the names of these before their own."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _entries(value, f"{before}{name}.")
+        else:
+            yield before + name, value
 
 
 def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
@@ -145,20 +160,39 @@ def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     return True
 
 
+def _topic_of_confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
+    spec = _table(resource, "spec")
+    said = evidence.topic(str(spec.get("name", _table(resource, "metadata").get("name", ""))))
+    said.declared = (_number(spec.get("partitionCount")) or None, _number(spec.get("replicas")) or None)
+    _settings(spec.get("configs"), said.own, label, evidence)
+    return True
+
+
 # --- Kubernetes and compose ------------------------------------------------------------------------------------------
 
 
 def _config_map(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
-    taken = False
+    """The files of brokers in an object; what another file in it may set is not known, if one is a broker's."""
+    servers: list[Server] = []
+    doubts: list[NotUnderstood] = []
     for key, text in scalars(resource.get("data")):
-        if key.endswith((".properties", "server.config")) and is_properties(text):
-            try:
-                server = of_properties(text, f"{label}, {key}")
-            except ValueError:
-                continue
-            read_server(server, evidence)
-            taken = True
-    return taken
+        file = f"{label}, {key}"
+        try:
+            servers.append(_server(text, file))
+        except ValueError as error:
+            doubts += (NotUnderstood(file, f"{name}={value}", str(error), name) for name, value in written_in(text))
+    for server in servers:
+        read_server(server, evidence)
+    if servers:
+        evidence.not_understood |= dict.fromkeys(doubts)
+    return bool(servers)
+
+
+def _server(text: str, file: str) -> Server:
+    """The broker whose properties a text has. Raises ValueError where it has none."""
+    if not is_properties(text):
+        raise ValueError("not every line of it is an entry of properties, a comment or blank; give the file itself")
+    return of_properties(text, file)
 
 
 def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
@@ -172,7 +206,8 @@ def _workload(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     for container in brokers:
         if container.get("envFrom"):
             _elsewhere("envFrom", label, evidence)
-        command = " ".join(map(_words, (container.get("command"), container.get("args"))))
+        _files(container.get("volumeMounts"), label, evidence)
+        command = _command(container, "command", "args")
         variables = _of_kubernetes(container, label)
         read_container(Container(label, str(container.get("image", "")), variables, command), evidence)
     return bool(brokers)
@@ -196,10 +231,10 @@ def _compose(services: Table, file: str, evidence: ClusterEvidence) -> bool:
         for key in ("env_file", "extends"):
             if key in service:
                 _elsewhere(key, label, evidence)
-        if any(".properties" in str(volume) for volume in service.get("volumes") or []):
-            _elsewhere("a mounted file of properties", label, evidence)
+        _files([*(service.get("volumes") or []), *(service.get("configs") or [])], label, evidence)
         read_container(
-            Container(label, str(service.get("image", "")), variables, _words(service.get("command"))), evidence
+            Container(label, str(service.get("image", "")), variables, _command(service, "entrypoint", "command")),
+            evidence,
         )
         taken = True
     return taken
@@ -235,6 +270,13 @@ def _variable(name: str, value: object, label: str, why: str = "") -> Variable:
     return Variable(name, str(value), f"{label}, line {value.line}" if value.line else label, why or changed)
 
 
+def _files(mounted: object, label: str, evidence: ClusterEvidence) -> None:
+    """Say it where a file of settings may be mounted into a broker's container."""
+    each = map(str, mounted if isinstance(mounted, list) else [])
+    if any(_MOUNTED.search(where) and not _NO_SETTINGS.search(where) for where in each):
+        _elsewhere("a mounted file of properties", label, evidence)
+
+
 def _elsewhere(what: str, label: str, evidence: ClusterEvidence) -> None:
     evidence.not_understood[NotUnderstood(where=label, text=what, why=_ELSEWHERE)] = None
 
@@ -243,6 +285,10 @@ def _table(resource: Table, name: str) -> Table:
     """A table inside a resource; an empty one where it has no such table."""
     inner = resource.get(name)
     return inner if isinstance(inner, dict) else {}
+
+
+def _command(container: Table, *names: str) -> str:
+    return " ".join(_words(container.get(name)) for name in names)
 
 
 def _words(command: object) -> str:

@@ -9,7 +9,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import DECIDING, ClusterEvidence, Entered, Layer, ReadPartition, Slots
+from harness.assess.cluster_files.evidence import (
+    DECIDING,
+    ClusterEvidence,
+    Entered,
+    Layer,
+    ReadPartition,
+    Slots,
+    written_in,
+)
 from harness.assess.configuration import NotUnderstood
 from harness.assess.feature_levels import levels_in, levels_listed
 from workloads import shown
@@ -23,7 +31,9 @@ _SUBJECT: Final = re.compile(
     r"\s*"
 )
 _IN_ONE_LINE: Final = re.compile(r"Configs for (?P<of>.+?) are(?: (?P<settings>.*))?")
-_NAMED: Final = re.compile(r"(?P<kind>topic|broker)s?(?::| ')(?P<name>.+?)'?")
+_NAMED: Final = re.compile(r"(?P<kind>topic|broker)s?(?::| )'?(?P<name>.+?)'?|(?P<every>default brokers?)")
+#: The name under which ZooKeeper keeps what holds for every broker.
+_EVERY: Final = "<default>"
 _ENTRY: Final = re.compile(
     r"\s+(?P<name>[\w.-]+)=(?P<value>.*?)(?: sensitive=(?:true|false))?(?: synonyms=\{(?P<synonyms>.*)\})?\s*"
 )
@@ -72,8 +82,16 @@ def read_printed(text: str, file: str, evidence: ClusterEvidence) -> None:
             take(line)
         elif line.text:
             take = None
+            evidence.not_understood |= dict.fromkeys(_loose(line))
     for topic, (partitions, where) in counts.items():
         _counted(topic, partitions, where, evidence)
+
+
+def _loose(line: _PrintedLine) -> Iterator[NotUnderstood]:
+    """The settings in a line that no tool printed so, such as one of a server.properties below a listing."""
+    for name, value in written_in(line.text):
+        why = "no tool of Kafka's prints such a line, and it is not read; give it in a file of its own"
+        yield NotUnderstood(where=line.where, text=shown(f"{name}={value}"), why=why, name=name)
 
 
 def _of_tool(line: str) -> bool:
@@ -231,6 +249,8 @@ def _by_zookeeper(of: re.Match[str], settings: str, where: str, evidence: Cluste
     if of["kind"] == "topic":
         evidence.topic(of["name"]).owned_whole = True
         into = evidence.topic(of["name"]).own
+    elif of["every"] or of["name"] == _EVERY:
+        into = evidence.of_all
     else:
         into = evidence.node(of["name"]).layers[Layer.DYNAMIC]
     for pair in filter(None, _NEXT.split(settings.strip())):

@@ -16,11 +16,11 @@ from harness.assess.cluster_files.foreign import foreign_json, foreign_text
 from harness.assess.cluster_files.manifests import read_manifests
 from harness.assess.cluster_files.printed import is_printed, read_printed
 from harness.assess.cluster_files.saved import checked
-from harness.assess.cluster_files.servers import is_properties, logs_values, of_log, of_properties, read_server
+from harness.assess.cluster_files.servers import is_properties, logs_values, marked, of_log, of_properties, read_server
 from harness.assess.cluster_files.settling import settled
 from harness.assess.cluster_files.yaml_texts import documents_in, from_json
 from harness.assess.configuration import Cluster, Release
-from harness.assess.properties_files import read_text
+from harness.assess.properties_files import FileText, decoded
 from harness.ground.errors import PlanError
 from workloads import shown
 
@@ -48,9 +48,9 @@ class ClusterFiles:
         Raises:
             PlanError: it cannot be read, is of no kind that is known, or contradicts another; the text says what to do.
         """
-        text = read_text(path, WHAT)
+        file = decoded(path, WHAT)
         try:
-            self._take(text, path)
+            self._take(file, path)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PlanError(f"{path} cannot be understood ({_why(error)}); name {WHAT}") from error
         self._names.append(str(path))
@@ -72,9 +72,9 @@ class ClusterFiles:
             raise PlanError(f"{source}: no topic with its replicas; add the text of `kafka-topics.sh --describe`")
         return settled(self._evidence, source, release)
 
-    def _take(self, text: str, path: Path) -> None:
+    def _take(self, content: FileText, path: Path) -> None:
         """Read a text by what it is: a kind is chosen by the look of the whole, never because one name fits."""
-        file = str(path)
+        text, file = content.text, str(path)
         if is_printed(text):
             read_printed(text, file, self._evidence)
             if is_reassignment_text(text):
@@ -93,10 +93,10 @@ class ClusterFiles:
         elif is_environment(text):
             read_container(of_environment(text, file), self._evidence)
         elif is_properties(text):
-            read_server(of_properties(text, file), self._evidence)
+            read_server(marked(of_properties(text, file), content.encoding), self._evidence)
         elif begin := _JSON.search(text):
-            content, _ = json.JSONDecoder().raw_decode(text[begin.start() :])
-            self._json(content, file)
+            table, _ = json.JSONDecoder().raw_decode(text[begin.start() :])
+            self._json(table, file)
         else:
             raise ValueError("it is no text of Kafka's tools, and not every line is an entry, a comment or blank")
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from harness.assess.cluster_files.evidence import ClusterEvidence, Entered, Layer
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS
-from harness.assess.properties_files import Entry, entries_in
+from harness.assess.properties_files import Encoding, Entry, entries_in
 from harness.assess.setting_names import names_of_kafka, strange_to_kafka
 
 #: Names that only brokers have, so that a file of them is theirs.
@@ -18,8 +18,8 @@ _OF_SERVERS: Final = frozenset({*OF_BROKERS, "node.id", "broker.id", "listeners"
 _NAME: Final = re.compile(r"[A-Za-z][\w./-]*")
 _SEPARATED: Final = re.compile(r"\s*[A-Za-z](?:[\w./-]|\\.)*\s*[=:]")
 _OF_LOG: Final = re.compile(r"KafkaConfig values:\s*$")
-#: Each line may begin with the name of the container that compose puts there.
-_VALUE_OF_LOG: Final = re.compile(r"(?:\S+ +\|)?\s+(?P<name>[a-z][\w.-]*) =(?: (?P<value>.*))?")
+#: Each line may begin with a time, a level, or the name of a container.
+_VALUE_OF_LOG: Final = re.compile(r"(?:.*?[\s|>\]:])?(?P<name>[a-z][\w.-]*) =(?: (?P<value>.*))?")
 _NUMBERS: Final = ("node.id", "broker.id")
 #: One of the last names in the order of the alphabet that every release has.
 _LAST: Final = "unclean.leader.election.enable"
@@ -56,6 +56,19 @@ def of_properties(text: str, file: str) -> Server:
     if 2 * len(strange) > len(entries):
         raise ValueError(f"of its {len(entries)} names no broker has {len(strange)}, {strange[0]} among them")
     return Server(file, tuple(Entered(name, each.value, f"{file}, line {each.line}") for name, each in entries.items()))
+
+
+def marked(server: Server, encoding: Encoding) -> Server:
+    """The settings of a file of this encoding: to Java a byte order mark is the beginning of the first name.
+
+    Raises:
+        ValueError: it is UTF-16, and Java reads no setting of that.
+    """
+    if encoding == "utf-16":
+        raise ValueError("it is UTF-16, which no broker reads; save it as UTF-8, as by iconv -f utf-16 -t utf-8")
+    why = "the file begins with a byte order mark, which Java takes for the beginning of this name"
+    first = server.entries[0].where.endswith(", line 1") and encoding == "utf-8-sig"
+    return server._replace(entries=(server.entries[0]._replace(why=why), *server.entries[1:])) if first else server
 
 
 def logs_values(text: str) -> bool:

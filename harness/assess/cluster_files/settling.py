@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from harness.assess.cluster_files.evidence import ClusterEvidence, ClusterNode, ReadValue
+from harness.assess.cluster_files.evidence import ClusterEvidence, ClusterNode, ReadValue, TopicSaid
 from harness.assess.cluster_files.nodes import Chosen, ClusterNodes
 from harness.assess.cluster_files.topics import IN_SYNC, UNCLEAN, Inheritance, topic_of
 from harness.assess.cluster_files.worst import worst_first
@@ -22,6 +22,7 @@ _OF_CONTROLLERS: Final = ("unclean.leader.election.interval.ms", "broker.session
 _DIRECTORIES: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 _SERVERS: Final = ("zookeeper.connect", "controller.quorum.voters")
 _OF_EACH: Final = ("broker.rack", "process.roles", *_DIRECTORIES, *_SERVERS)
+_NAMED_MAX: Final = 3
 #: From this release on unclean elections of KRaft ask a setting (KAFKA-12670), and new clusters have the feature of
 #: eligible replicas (KIP-966).
 _ASKS_SINCE: Final = Version(3, 9, 0)
@@ -54,9 +55,22 @@ def settled(evidence: ClusterEvidence, source: str, release: Release | None) -> 
         | {name: tuple(each) for name in _DIRECTORIES if len(each := _directories(nodes, name)) > 1},
         features=features,
         release=release,
+        unread=tuple(_unread(placed)),
         given={kind: tuple(sorted(names)) for kind, names in evidence.given.items() if names},
         not_understood=tuple(sorted(_unclear(evidence, nodes, of_brokers), key=lambda each: each.words)),
     )
+
+
+def _unread(placed: Mapping[str, TopicSaid]) -> Iterator[str]:
+    """The topics whose replicas are in files, and whose settings are not."""
+    without = [
+        name
+        for name, said in sorted(placed.items())
+        if said.declared is None and not (said.owned_whole or said.own or said.effective or said.listed)
+    ]
+    if without:
+        more = f" and {len(without) - _NAMED_MAX} more" if without[_NAMED_MAX:] else ""
+        yield f"the topics' own settings of {', '.join(without[:_NAMED_MAX])}{more}"
 
 
 def _of_controllers(nodes: ClusterNodes, features: Mapping[str, int], release: Release | None) -> dict[str, Chosen]:

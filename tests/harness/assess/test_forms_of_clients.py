@@ -71,6 +71,65 @@ IN_LOGS: Final = (
         frozenset({"enable.idempotence"}),
     ),
 )
+#: Releases 3.0.0 and 3.1.0 log idempotence also where it is off; a log that does not tell its release may be of them.
+OF_UNKNOWN_RELEASES: Final = (
+    Case("1.log", f"ProducerConfig values:\n{block('1', idempotent='true')}", ONE, frozenset({"enable.idempotence"})),
+    *(
+        Case(
+            f"{version}.log",
+            f"ProducerConfig values:\n{block('-1', idempotent='true')}Kafka version: {version}\n",
+            {"acks": "-1"},
+            frozenset({"enable.idempotence"}),
+        )
+        for version in ("7.1.0-ccs", "7.0.0-ce", "3.1.0.redhat-00001", "3.1.0\nKafka version: 3.6.1")
+    ),
+    Case(
+        "named.log",
+        f"ProducerConfig values:\n{block('-1', idempotent='true')}Kafka version: 7.1.1-ccs\n",
+        {"acks": "-1", "enable.idempotence": "true"},
+        library="java:3.1.1",
+    ),
+)
+_APP: Final = "services:\n  app:\n    environment:\n      SPRING_KAFKA_BOOTSTRAP_SERVERS: b\n"
+_POD: Final = "kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - env:\n    - {name: KAFKA_LINGER_MS, value: '5'}\n"
+_OPAQUE: Final = "kind: Secret\napiVersion: v1\n"
+_MAP: Final = "kind: ConfigMap\n  apiVersion: v1\n  data:\n    a.properties: |\n      acks=1\n"
+#: The settings of a container may be in the words that start it, and in files beside it.
+OF_CONTAINERS: Final = (
+    *(
+        Case(f"{number}.yml", text, {}, frozenset({"acks"}))
+        for number, text in enumerate(
+            (
+                f"{_APP}    command: [java, -Dspring.kafka.producer.acks=1, -jar, a.jar]\n",
+                f"{_APP}    entrypoint: java -jar a.jar --spring.kafka.producer.acks=1\n",
+                f"{_APP}    command: sh -c 'KAFKA_ACKS=1 ./run'\n",
+                f"{_APP}      JAVA_TOOL_OPTIONS: -Xmx1g -Dspring.kafka.producer.acks=1\n",
+                f'{_APP}      SPRING_APPLICATION_JSON: \'{{"spring.kafka.producer.acks":"1"}}\'\n',
+                f"{_APP}    env_file: app.env\n",
+                f"{_APP}    env_file:\n    - path: app.env\n",
+                f"{_APP}    extends: {{file: common.yml, service: app}}\n",
+                f"{_APP}    volumes: ['./certs:/certs', './application.yml:/app/config/application.yml:ro']\n",
+                f"{_POD}    volumeMounts:\n    - {{name: x, mountPath: /app/config}}\n",
+                f"{_POD}    args: [--kafka.producer.acks=1]\n",
+                f"{_POD}    envFrom:\n    - configMapRef: {{name: x}}\n",
+            )
+        )
+    ),
+    Case("secret.yml", f"{_OPAQUE}stringData: {{KAFKA_LINGER_MS: '5'}}\ndata:\n  a.properties: YWNrcz0xCg==\n", ONE),
+    Case("secret2.yml", f"{_OPAQUE}data:\n  KAFKA_ACKS: MQ==\n", ONE),
+    Case("secret3.yml", f"{_OPAQUE}data:\n  KAFKA_ACKS: /w==\n", {}, frozenset({"acks"})),
+    Case("data.yml", f"{_APP}    volumes: ['data:/var/lib/app', './l:/app/config/logback.xml']\n", {}),
+    Case("idle.yml", f"{_APP}    command: java -jar a.jar --server.port=1\n", {}),
+    Case(
+        "said.yml",
+        f"{_APP}      SPRING_KAFKA_PRODUCER_ACKS: 1\n    env_file: app.env\n",
+        ONE,
+        frozenset({"enable.idempotence", "retries"}),
+    ),
+    Case("list.yml", f"apiVersion: v1\nkind: List\nitems:\n- {_MAP}", ONE),
+    Case("maps.yml", f"kind: ConfigMapList\napiVersion: v1\nitems:\n- {_MAP}- {_MAP}", ONE),
+    Case("jvm.properties", "org.gradle.jvmargs=-Dspring.kafka.producer.acks=1\n", {}, frozenset({"acks"})),
+)
 INSIDE: Final = (
     Case("a.json", '{"bootstrap.servers": "b", "default.topic.config": {"acks": 1, "message.timeout.ms": 3000}}', ONE),
     Case("b.json", '{"bootstrap.servers": "b", "default_topic_conf": {"request.required.acks": 1}}', ONE),
@@ -289,7 +348,9 @@ PREFIXES: Final = (
 
 
 @pytest.mark.parametrize(
-    "case", [*IN_LOGS, *INSIDE, *NOT_SET, *NO_VALUES, *SPRING, *PREFIXES], ids=lambda case: case.name
+    "case",
+    [*IN_LOGS, *OF_UNKNOWN_RELEASES, *OF_CONTAINERS, *INSIDE, *NOT_SET, *NO_VALUES, *SPRING, *PREFIXES],
+    ids=lambda case: case.name,
 )
 def test_a_file_is_read_or_what_is_not_understood_is_said(case: Case, tmp_path: Path) -> None:
     client = producers(case, tmp_path)[0]
@@ -325,6 +386,7 @@ def test_a_file_is_read_or_what_is_not_understood_is_said(case: Case, tmp_path: 
         ("broker.id=1\nlog.dirs=/d\ncompression.type=producer\n", "of a broker, which is given as FILE"),
         ("some words without a setting\n", "has no setting of a client"),
         ("INFO KafkaConfig values: \n\tacks = 1\n", "a log without"),
+        ("INFO ProducerConfig values: acks = 1 retries = 0\n", "each setting has a line of its own"),
         ("{", "is not JSON"),
         ("bootstrap.servers=b\nacks=\\u00\n", "no sign of Unicode"),
     ],

@@ -228,3 +228,66 @@ def test_aliases_of_aliases_do_not_grow(tmp_path: Path) -> None:
     levels = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 40))
     with pytest.raises(PlanError, match="no known kind"):
         read(tmp_path, {"bomb.yaml": f"a0: &a0 [x]\n{levels}\n"})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash -c 'echo {} >> /etc/kafka/server.properties; /run.sh'",
+        '["sh", "-c", "sed -i s/^x.*/{}/ server.properties && run"]',
+        "sh -c 'printf \"a=b\\n{}\\n\" > c; run'",
+    ],
+)
+@pytest.mark.parametrize("key", ["command", "entrypoint"])
+def test_what_a_command_writes_into_a_brokers_file_is_said(key: str, command: str, tmp_path: Path) -> None:
+    text = f"services:\n  k:\n    environment: {{KAFKA_NODE_ID: 1}}\n    {key}: {command.format(UNCLEAN + '=true')}\n"
+    assert unclear(with_listing(tmp_path, "compose.yml", text)) == {UNCLEAN}
+
+
+@pytest.mark.parametrize("key", ["kafka.conf", "extra", "server.properties.tpl"])
+def test_every_file_of_a_config_map_is_looked_at(key: str, tmp_path: Path) -> None:
+    data = f"  server.properties: |\n    node.id=1\n    {IN_SYNC}=2\n  {key}: |\n    node.id=1\n    {UNCLEAN}=true\n"
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: k}}\ndata:\n{data}"
+    assert decided(with_listing(tmp_path, "map.yml", text), IN_SYNC, UNCLEAN) == {IN_SYNC: "2", UNCLEAN: "true"}
+    templated = with_listing(tmp_path, "map.yml", f"{text}    {{{{ if .Values.more }}}}\n")
+    assert (decided(templated, IN_SYNC), unclear(templated)) == ({IN_SYNC: "2"}, {UNCLEAN})
+
+
+def test_a_topic_of_confluents_operator_is_read(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: platform.confluent.io/v1beta1\nkind: KafkaTopic\nmetadata: {name: orders-1}\n"
+        f"spec:\n  name: orders.1\n  replicas: 3\n  partitionCount: 6\n  configs:\n    {IN_SYNC}: '2'\n"
+    )
+    cluster = read(tmp_path, {"topic.yml": text})
+    assert [(each.name, each.partitions, each.replicas) for each in cluster.topics] == [("orders.1", 6, 3)]
+    assert decided(cluster, IN_SYNC) == {IN_SYNC: "2"}
+
+
+def test_a_name_in_parts_is_no_setting_of_strimzis_and_is_said(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: kafka.strimzi.io/v1\nkind: Kafka\nspec:\n  kafka:\n    config:\n      min: {insync.replicas: 2}\n"
+    )
+    assert unclear(with_listing(tmp_path, "kafka.yml", text)) == {IN_SYNC}
+
+
+@pytest.mark.parametrize(
+    ("key", "mounts", "said"),
+    [
+        ("volumes", "['./config:/mnt/shared/config']", True),
+        ("volumes", "['./k:/etc/kafka:ro']", True),
+        ("volumes", "[{type: bind, source: ./k, target: /opt/bitnami/kafka/config}]", True),
+        ("configs", "[{source: s, target: /opt/kafka/config/server.properties}]", True),
+        ("volumes", "['data:/var/lib/kafka/data', './l:/opt/kafka/config/log4j.properties']", False),
+        ("volumes", "['./certs:/etc/kafka/secrets', 'data:/bitnami/kafka']", False),
+    ],
+)
+def test_files_of_settings_that_are_mounted_are_said(key: str, mounts: str, said: bool, tmp_path: Path) -> None:
+    text = f"services:\n  k:\n    environment: {{KAFKA_NODE_ID: 1}}\n    {key}: {mounts}\n"
+    assert unclear(with_listing(tmp_path, "compose.yml", text)) == ({""} if said else set())
+
+
+def test_files_that_are_mounted_into_a_pod_are_said(tmp_path: Path) -> None:
+    text = "kind: Pod\nspec:\n  containers:\n  - env: [{name: KAFKA_NODE_ID, value: '1'}]\n    volumeMounts:\n"
+    mounted = text + "    - {name: c, mountPath: /mnt/shared/config}\n"
+    assert unclear(with_listing(tmp_path, "pod.yml", mounted)) == {""}
+    assert not unclear(with_listing(tmp_path, "pod.yml", text + "    - {name: d, mountPath: /var/lib/kafka}\n"))

@@ -173,3 +173,33 @@ WARNED = """\
 def test_of_a_reassignment_the_present_replicas_count(text: str, tmp_path: Path) -> None:
     (topic,) = read(tmp_path, {"moves.txt": text}).topics
     assert (topic.name, topic.replicas) == ("orders", 3)
+
+
+@pytest.mark.parametrize(
+    "subject", ["default brokers", "default broker", "brokers '<default>'", "broker '<default>'", "broker <default>"]
+)
+def test_values_of_every_broker_by_zookeeper_are_read(subject: str, tmp_path: Path) -> None:
+    text = f"Configs for {subject} are {UNCLEAN}=true,log.cleaner.threads=2\n"
+    cluster = with_listing(tmp_path, "configs.txt", text, "2.3.0")
+    assert decided(cluster, UNCLEAN) == {UNCLEAN: "true"}
+    assert not unclear(cluster)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"broker.id=1\n{UNCLEAN}=true\n",
+        f"    Dynamic configs for topic orders are:\n      {UNCLEAN}=true sensitive=false synonyms={{}}\n",
+        f"$ kafka-configs.sh --alter --entity-name orders --add-config {UNCLEAN}=true\n",
+        f"| {UNCLEAN}: true |\n",
+    ],
+)
+def test_a_setting_in_a_line_that_no_tool_prints_is_not_passed_over(text: str, tmp_path: Path) -> None:
+    assert unclear(read(tmp_path, {"all.txt": LISTING + text})) == {UNCLEAN}
+
+
+@pytest.mark.parametrize("topics", [["a"], ["a", "b", "c", "d", "e"]])
+def test_topics_of_which_only_replicas_are_known_are_named(topics: list[str], tmp_path: Path) -> None:
+    lines = "".join(f"\tTopic: {name}\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n" for name in topics)
+    (unread,) = read(tmp_path, {"topics.txt": LISTING + lines}).unread
+    assert unread.endswith("settings of a" if topics == ["a"] else "settings of a, b, c and 2 more")

@@ -8,6 +8,7 @@ import pytest
 
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS
 from harness.assess.values import READ, understood
+from harness.ground.errors import PlanError
 from tests.harness.assess.cluster_files.reading import IN_SYNC, UNCLEAN, decided, read, unclear, with_listing
 
 LOG = """\
@@ -47,6 +48,35 @@ def test_every_form_of_a_servers_file_says_the_same(text: str, tmp_path: Path) -
 def test_a_log_with_names_of_containers_is_read(tmp_path: Path) -> None:
     text = "".join(f"broker-1  | {line}\n" for line in LOG.splitlines())
     assert decided(with_listing(tmp_path, "compose.log", text), IN_SYNC, UNCLEAN) == {IN_SYNC: "2", UNCLEAN: "true"}
+
+
+@pytest.mark.parametrize(
+    "before", ["pod/b-0 kafka ", "2026-11-02 10:00:01,000 INFO [main] ", "Nov 02 10:00:01 host kafka[7]: "]
+)
+def test_a_log_with_words_before_every_line_is_read(before: str, tmp_path: Path) -> None:
+    text = "".join(f"{before}{line}\n" for line in LOG.splitlines())
+    assert decided(with_listing(tmp_path, "journal.log", text), IN_SYNC, UNCLEAN) == {IN_SYNC: "2", UNCLEAN: "true"}
+
+
+@pytest.mark.parametrize("name", [IN_SYNC, UNCLEAN])
+def test_a_byte_order_mark_is_a_part_of_the_first_name(name: str, tmp_path: Path) -> None:
+    values = {IN_SYNC: "2", UNCLEAN: "true"}
+    text = f"\ufeff{name}={values[name]}\nnode.id=1\nlog.dirs=/d\n"
+    cluster = with_listing(tmp_path, "server.properties", text)
+    assert decided(cluster, name) == {name: OF_TOPICS[name].default}
+    assert unclear(cluster) == {name}
+
+
+def test_a_byte_order_mark_before_a_comment_hides_nothing(tmp_path: Path) -> None:
+    cluster = with_listing(tmp_path, "server.properties", f"\ufeff# node 1\nnode.id=1\n{IN_SYNC}=2\n")
+    assert decided(cluster, IN_SYNC) == {IN_SYNC: "2"}
+    assert not unclear(cluster)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_properties_in_utf_16_are_refused(encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="UTF-16"):
+        with_listing(tmp_path, "server.properties", f"node.id=1\n{IN_SYNC}=2\n".encode(encoding))
 
 
 def test_a_file_without_a_number_stands_in_for_every_broker_that_has_none(tmp_path: Path) -> None:
