@@ -112,7 +112,7 @@ def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out
 
 
 def _asked(rows: Rows, process: int, function: Function, left_out: LeftOut) -> tuple[operations.MicroOperation, ...]:
-    """What the begin of an operation asked, whose end does not repeat it; nothing where several begins may be its own.
+    """Give what an operation asked whose end does not repeat it; nothing where several begins may be its own.
 
     Then each may have happened or not.
     """

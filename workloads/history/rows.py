@@ -36,7 +36,7 @@ class Rows:
         self._events: list[Event | None] = []
         self._open = OpenOperations() if open_operations is None else open_operations
         self._taken = first
-        #: What is open behind the first events that wait, if that was asked.
+        #: The operations that are open behind the first events that wait, if that was asked.
         self._now_open: OpenOperations | None = None
         self._looked_at = 0
 
@@ -59,7 +59,7 @@ class Rows:
         return self._taken + len(self._events)
 
     def asked(self, process: int, function: Function) -> list[tuple[MicroOperation, ...]]:
-        """What the open operations of a process and a function asked."""
+        """Give what each open operation of a process and a function asked."""
         if self._now_open is None:
             self._now_open, self._looked_at = OpenOperations(self._open), 0
         for index in range(self._looked_at, len(self._events)):

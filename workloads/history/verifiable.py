@@ -316,7 +316,7 @@ class Survey:
 
 
 class _Readers:
-    """The consumers that may read a log partition: all that were assigned it since nobody had it.
+    """The consumers that may read a log partition: all that were assigned it since no consumer had it.
 
     Lines do not name their consumer. So a record is of the reader whose last one is nearest before it; a reader that
     has read nothing yet comes before those that would pass over an offset. No order is broken so that was not.

@@ -138,13 +138,13 @@ def test_an_end_without_a_value_is_of_what_its_process_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     monkeypatch.setattr(importing, "SPLIT_BYTES", block)
-    found = {}
+    anomalies = {}
     for kind in ("ok", "fail", "info"):
         for is_read in (True, False):
             path = tmp_path / f"{kind}-{is_read}.jsonl"
             path.write_text(end_without_value(kind, is_read=is_read))
-            found[kind, is_read] = [*check_one(path).anomalies]
-    assert found == {
+            anomalies[kind, is_read] = [*check_one(path).anomalies]
+    assert anomalies == {
         ("ok", True): [],
         ("ok", False): ["unseen"],
         ("fail", True): ["G1a"],
