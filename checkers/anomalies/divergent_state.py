@@ -7,7 +7,11 @@ Replicas of a compacted log may differ in their records, because each cleans for
 record of a key, nor in whether the key exists. A key without a record, and one whose last record is a tombstone, are
 both deleted.
 
-False alarms avoided: readers that did not reach the end; records whose content was damaged; log partitions that one
+A reader is not compared with another one about records at or behind the end to which it was told to read: the key was
+written again between the two.
+
+False alarms avoided: readers that did not reach the end; a tombstone that may be behind the end of the reader that has
+the record; records whose content was damaged; log partitions that one
 reader read.
 
 Findings: key, record-key, states (by the process of the reader, the last value, null for a deleted key). O(n log n) in
@@ -16,6 +20,7 @@ the records that final readers read.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -24,9 +29,11 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
+from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
+from checkers.columns.record_keys import RecordKeys
 from checkers.words import written
-from workloads.history import NONE
+from workloads.history import FAIL, NONE, OK
 
 
 class DivergentState(Finding, kw_only=True):
@@ -64,6 +71,17 @@ def find(log: Log) -> Found:
     partition = log.partition[heads.row[start]]
     missing = times < readers[partition]
     odd = np.flatnonzero((lowest != highest) | (missing & (highest != NONE)))
+    ends = _Ends(log, keys, odd)
+    contradictions = [
+        ends.contradict(
+            int(partition[key]),
+            int(number[key]),
+            heads.row[mine := slice(start[key], start[key] + times[key])],
+            state[mine],
+        )
+        for key in odd.tolist()
+    ]
+    odd = odd[np.array(contradictions, dtype=bool)]
 
     def describe(which: int) -> DivergentState:
         key = odd[which]
@@ -77,6 +95,46 @@ def find(log: Log) -> Found:
 
     rows = heads.row[start[odd]]
     return Found(partition=partition[odd], describe=describe, row=rows, rank=log.index[rows])
+
+
+class _Ends:
+    """The ends to which final readers were told to read, and what they say of a key together."""
+
+    def __init__(self, log: Log, keys: RecordKeys, asked: Numbers) -> None:
+        """``asked`` are what is looked at; where there is nothing, ends are not."""
+        self._log, self._keys = log, keys
+        self._end: dict[int, dict[int, int]] = {}
+        for row in log.drains.tolist() if len(asked) else ():
+            of_partition = self._end.setdefault(int(log.partition[row]), {})
+            client = int(log.client[row])
+            of_partition[client] = max(int(log.offset[row]), of_partition.get(client, NONE))
+
+    def contradict(self, partition: int, key: int, rows: Numbers, states: Numbers) -> bool:
+        """True if two readers of the log partition have different states of a key, by its last ``rows``."""
+        heads = {
+            int(self._log.client[row]): (int(self._log.offset[row]), int(state))
+            for row, state in zip(rows.tolist(), states.tolist(), strict=True)
+        }
+        readers = [(end, *heads.get(client, (NONE, NONE))) for client, end in self._end[partition].items()]
+        return any(self._differ(key, *sorted(pair)) for pair in combinations(readers, 2))
+
+    def _differ(self, key: int, first: tuple[int, int, int], second: tuple[int, int, int]) -> bool:
+        """Compare two readers, by their end, and offset and state of their last record; the first end is not larger."""
+        (end, offset, state), (other_end, other_offset, other_state) = first, second
+        if state == other_state or other_offset >= end or offset >= other_end:
+            return False
+        gone = other_offset == NONE and end < other_end
+        return not (gone and self._may_be_deleted(key, end))
+
+    def _may_be_deleted(self, key: int, end: int) -> bool:
+        """True if a tombstone of the key may be at or behind an end."""
+        log, keys = self._log, self._keys
+        failed = log.sends[log.type[log.sends] == FAIL]
+        values = (keys.of == key) & keys.tombstone & ~log.marked(failed)
+        offset = np.full(len(log.values), NONE, dtype=np.int64)
+        for rows in (log.sends[log.type[log.sends] == OK], log.all_reads):
+            np.maximum.at(offset, log.value_id[rows], log.offset[rows])
+        return bool((values & ((offset == NONE) | (offset >= end))).any())
 
 
 def _final_processes(log: Log, partition: int) -> list[int]:

@@ -66,8 +66,9 @@ def lost_tombstone(log: Log, keys: RecordKeys) -> Found:
 
     False alarms avoided: the age counts from the begin of the write to the reader's statement that it reached the end,
     and a second is left for clocks; tombstones whose place is not known, that are not acknowledged, or that are behind
-    the reader's end; tombstones with a later record of their key, which are ``cleaned-early``; topics whose times are
-    not known. How long a tombstone stays after its time is not bounded.
+    the reader's end; what that reader saw, of either isolation level; tombstones with a later record of their key,
+    which are ``cleaned-early``; topics whose times are not known. How long a tombstone stays after its time is not
+    bounded.
 
     Findings, one a tombstone, of its first reader: key, record-key, value, offset, age_us, kept_us, writer, reader.
     """
@@ -95,7 +96,8 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
     """Acknowledged values among ``due``, younger than the cleaner keeps them, that a final reader did not see."""
     sends = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0) & (log.invoke_us[log.sends] >= 0)]
     sends = sends[due[log.value_id[sends]]]
-    reads = log.final_reads[stable_order(log.client[log.final_reads])]
+    reads = np.concatenate([log.final.reads, log.other_final.reads])
+    reads = reads[stable_order(log.client[reads])]
     partition, client = log.partition[sends], log.client[reads]
     gone, readers = [sends[:0]], [sends[:0]]
     kept_us = {drain: min(kept_ms(times), _LONGEST_MS) * 1000 for drain, times in sorted(log.cleaner_times.items())}

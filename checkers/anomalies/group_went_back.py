@@ -6,7 +6,8 @@ that at 7. An acknowledged commit is on every in-sync replica of ``__consumer_of
 acks=all is.
 
 A commit may be the last one unless another one was acknowledged that had begun after its end, both before the question.
-One without an answer may take effect at any time later, so it may always be the last one.
+One without an answer may take effect at any time later, so it may always be the last one; one that was refused has
+none.
 
 False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups without an acknowledged
 commit before; a first record that is later than the committed offset; a member that set its position itself. A later

@@ -3,6 +3,8 @@
 Example: a send of 641 is answered with offset 537, later a send of 645 is, too. The log's history was rewritten, as
 when a leader that had acknowledged was replaced by one that did not have the record.
 
+An offset has one value for readers of both isolation levels: one level passes over it, or sees the same.
+
 False alarms avoided: offsets of sends that failed or are not proved to have happened do not count.
 
 Findings: key, offset, index, values, and ``seen``: each client that saw a value there, when, and how. O(n log n) in the
@@ -21,6 +23,7 @@ from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
+from checkers.columns.version_order import version_order
 from workloads.history import INVOKE, Kind, Origin
 
 #: Witnesses listed for each value.
@@ -60,7 +63,7 @@ class InconsistentOffset(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Offsets with several values, those with the fewest first."""
-    order = log.order
+    order = log.order if not len(log.other_reads) else version_order(log, log.all_reads)
     counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
     conflicts = np.flatnonzero(counts > 1)
 

@@ -17,7 +17,8 @@ acknowledged before the final reader began, or at an offset below that end. Such
 Where final readers of both isolation levels read to the end, each write must have been seen by those of either level:
 one that only readers of uncommitted records see (``other-read``) is lost to all others.
 
-In a compacted log only the last record of each key is due, and no tombstone (:mod:`checkers.columns.record_keys`); in
+In a compacted log only the last record of each key is due, and no tombstone, nor what a tombstone of unknown end may
+have deleted (:mod:`checkers.columns.record_keys`); in
 one with retention.ms, what is younger (:mod:`checkers.columns.expiry`).
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
@@ -40,7 +41,7 @@ from checkers.columns.ids import Flags, Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace, FinalReads
 from checkers.words import written
-from workloads.history import NONE, OK
+from workloads.history import INFO, NONE, OK
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -151,6 +152,16 @@ def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
     placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[partition])
     covered = sends[(log.index[sends] < began[partition]) | placed_below]
     return log.marked(covered) & ~log.marked(final.reads) & ~log.removable
+
+
+def uncertain_and_gone(log: Log) -> Numbers:
+    """Value ids (int64) of sends of unknown end that have a place before an end that final readers reached unseen."""
+    sends = log.sends[(log.type[log.sends] == INFO) & (log.offset[log.sends] >= 0)]
+    gone = np.zeros(len(log.values), dtype=bool)
+    for final in (log.final, log.other_final):
+        below = sends[log.offset[sends] < final.end[log.partition[sends]]]
+        gone |= log.marked(below) & ~log.marked(final.reads)
+    return np.flatnonzero(gone & ~log.removable)
 
 
 def _began(log: Log, final: FinalReads) -> Numbers:

@@ -182,13 +182,14 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
 
 
 def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
-    """``doubled-effect``: two records that were made of the same one were read, and neither's transaction was aborted.
+    """``doubled-effect``: a group made two records of the same one, both were read, and neither's transaction aborted.
 
     Example: a member writes ``x`` for ``a@0``, and its transaction is committed; another member, which began at 0, does
     the same with ``y``. A reader of committed records sees ``x`` and ``y``.
 
     False alarms avoided: records of aborted transactions, which are ``aborted-read``; one record that is in the log
-    twice, which is ``duplicate``; two records with the same value at two offsets of the input.
+    twice, which is ``duplicate``; two records with the same value at two offsets of the input; two groups, which have
+    one effect each.
 
     Findings, one for each record that has more than one effect: key, source, offset, values, writers.
     """

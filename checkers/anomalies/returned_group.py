@@ -6,8 +6,8 @@ Example: a group commits 5 of ``t-0``; an operator deletes it, which is answered
 tombstone in ``__consumer_offsets`` is gone, and a replica that missed it leads: as with a deleted key (`returned-key`).
 
 A deletion counts as a commit of nothing. A commit or a deletion may be the last one unless another one was acknowledged
-that had begun after its end, both before the question. One without an answer may take effect at any time later. The
-group is back where only deletions may be the last one.
+that had begun after its end, both before the question. One without an answer may take effect at any time later, one
+that was refused has none. The group is back where only deletions may be the last one.
 
 False alarms avoided: commits that overlap the deletion; commits and deletions whose outcome is not known; a group that
 commits again after its deletion.

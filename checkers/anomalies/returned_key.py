@@ -10,7 +10,8 @@ the key is gone. It comes back where a replica that was away for longer than del
 the leader has removed record and tombstone, so the replica fetches neither, and keeps the record.
 
 False alarms avoided: tombstones whose acknowledgement is not known, or that came after the reader began; keys that were
-written again later; a tombstone that is gone together with what it deletes; readers that did not reach the end.
+written again later, or may have been, whatever became of that record (``lost-write``); a tombstone that is gone
+together with what it deletes; readers that did not reach the end.
 
 Findings: key, record-key, value, offset, tombstone (its value), tombstone-offset, reader. O(n log n) in the records
 that final readers read.
@@ -26,11 +27,11 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
-from checkers.columns.ids import Numbers, smallest_of
+from checkers.columns.ids import Flags, Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
-from workloads.history import NONE, OK
+from workloads.history import FAIL, NONE, OK
 
 
 class ReturnedKey(Finding, kw_only=True):
@@ -61,7 +62,9 @@ def find(log: Log) -> Found:
     keys, heads = log.keys, log.heads
     if keys is None or heads is None:
         return Found.nothing()
-    row_of = _last_tombstones(log, keys)[heads.key]
+    tombstones = _last_tombstones(log, keys)
+    tombstones[_written_again(log, keys, tombstones)] = NONE
+    row_of = tombstones[heads.key]
     began = smallest_of(log.client, log.index)[heads.client]
     back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
@@ -91,6 +94,20 @@ def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
     order = np.argsort(log.offset[rows], kind="stable")
     last[keys.of[log.value_id[rows[order]]]] = rows[order]
     return last
+
+
+def _written_again(log: Log, keys: RecordKeys, tombstones: Numbers) -> Flags:
+    """``bool[key]``: a record of it was written behind its tombstone, or may have been: its place is not known."""
+    offset = np.full(len(log.values), NONE, dtype=np.int64)
+    for rows in (log.sends[log.type[log.sends] == OK], log.all_reads):
+        np.maximum.at(offset, log.value_id[rows], log.offset[rows])
+    counts = (keys.of != NONE) & ~keys.tombstone & ~log.marked(log.sends[log.type[log.sends] == FAIL])
+    values = np.flatnonzero(counts)
+    deleted_at = log.offset[tombstones[keys.of[values]]]
+    later = values[(offset[values] == NONE) | (offset[values] > deleted_at)]
+    again = np.zeros(len(keys.number), dtype=bool)
+    again[keys.of[later]] = True
+    return again
 
 
 ANOMALY = Anomaly.documented(

@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
-from checkers.anomalies.lost_write import lost_values
+from checkers.anomalies.lost_write import lost_values, uncertain_and_gone
 from checkers.anomalies.view import TransactionMoment, TransactionsView, WriteView
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
@@ -175,17 +175,30 @@ def torn_transaction(log: Log, facts: TransactionRows) -> Found:
 
     Example: a transaction sends ``a`` to ``x`` and ``b`` to ``y``, and is committed; a poll reads ``a``; final readers
     read ``y`` to its end, and ``b`` is not there. The loss of ``b`` is a ``lost-write`` too. An uncertain transaction
-    is held to it as well: with ``a`` it was committed.
+    is held to it as well: with ``a`` it was committed, and ``b`` is lost if it has a place below an end that final
+    readers reached without it (KAFKA-17754).
 
-    False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn; known readers
-    of uncommitted records prove none.
+    False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn, nor one whose
+    only value that was read is the one that is lost; known readers of uncommitted records prove none.
+
+    Not found: a value that was read and lost, in a history that is judged in parts, if all others that were read are in
+    other parts.
 
     Findings, one for each value that is lost: key, value, writer. O(n).
     """
-    lost = log.writer[np.concatenate(lost_values(log))]
+    uncertain = log.writer[uncertain_and_gone(log)]
+    uncertain = uncertain[(log.type[uncertain] == INFO) & (facts.asked[uncertain] == COMMIT)]
+    lost = np.union1d(log.writer[np.concatenate(lost_values(log))], uncertain)
     lost = lost[facts.own[lost]]
-    seen = np.concatenate([log.operation(log.seen_transactions), log.proven])
-    rows = lost[np.isin(log.operation(lost), seen)]
+    seen = log.seen_transactions
+    read, times = np.unique(log.operation(seen), return_counts=True)
+    others = np.zeros(len(lost), dtype=np.int64)
+    if len(read):
+        nearest = np.minimum(np.searchsorted(read, log.operation(lost)), len(read) - 1)
+        others = np.where(read[nearest] == log.operation(lost), times[nearest], 0)
+    itself = np.isin(lost, seen)
+    elsewhere = ~itself & np.isin(log.operation(lost), log.proven)
+    rows = lost[(others > itself) | elsewhere]
 
     def describe(number: int) -> TornTransaction:
         row = int(rows[number])
@@ -231,7 +244,9 @@ def zombie(log: Log, facts: TransactionRows) -> Found:
     successor was told to the ask for the commit), producer (its id and epoch, where the client told them). O(n).
     """
     superseded = _rows(facts.superseded_us)
-    committed = superseded[log.type[superseded] == OK]
+    told_us = np.array([facts.superseded_us[row] for row in superseded.tolist()], dtype=np.int64)
+    asked_later = facts.ending_us[superseded] >= told_us
+    committed = superseded[(log.type[superseded] == OK) & asked_later]
     late = np.setdiff1d(_rows(facts.late), committed)
     seen = _seen(log, late)
     rows = np.concatenate([committed, seen])

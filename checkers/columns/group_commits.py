@@ -1,6 +1,7 @@
 """The commits of a group that may be its last one at some moment.
 
-A deletion of the group is a commit of nothing, and what an operator sets its offsets to is a commit as any other.
+What was refused did not happen. A deletion of the group is a commit of nothing, and what an operator sets its offsets
+to is a commit as any other.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class GroupCommits:
         rows = np.concatenate([groups.commits, groups.deletions, groups.resets])
         rows = rows[np.argsort(groups.packed(rows), kind="stable")]
         open_ended = np.isin(log.type[rows], (INFO, INVOKE))
-        self._answered, self._taken = rows[~open_ended], rows[log.type[rows] == OK]
-        self._answered_at, self._taken_at = groups.packed(self._answered), groups.packed(self._taken)
+        self._taken = rows[log.type[rows] == OK]
+        self._taken_at = groups.packed(self._taken)
         self._newest = running_max(self._begun[self._taken], self._segment[self._taken])
         unanswered = rows[open_ended]
         self._unanswered = unanswered[np.argsort(groups.packed(unanswered, self._begun[unanswered]))]
@@ -67,8 +68,8 @@ class GroupCommits:
         last = int(np.searchsorted(self._taken_at, base + asked)) - 1
         if last < 0 or self._segment[self._taken[last]] != segment:
             return Possible(NONE, NONE)
-        first, end = np.searchsorted(self._answered_at, (base + self._newest[last], base + told))
-        rows = self._answered[first : end + OPEN_MAX]
+        first, end = np.searchsorted(self._taken_at, (base + self._newest[last], base + told))
+        rows = self._taken[first : end + OPEN_MAX]
         unknown = int(np.searchsorted(self._unanswered_at, base + told)) - 1
         if unknown >= 0:
             rows = np.append(rows, (self._lowest_unanswered[unknown], self._highest_unanswered[unknown]))

@@ -20,7 +20,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log_rows import LogRows
-from workloads.history import NONE
+from workloads.history import FAIL, NONE
 
 _BEHIND_ALL: Final = np.iinfo(np.int64).max
 
@@ -34,7 +34,8 @@ class RecordKeys:
         number: by that number, the record key itself (int64).
         tombstone: the value deletes its key (bool).
         superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
-            others, or that of an acknowledged tombstone of its key is not known (acks=0) (bool).
+            others, or that of a tombstone of its key is not known, which is acknowledged (acks=0) or of unknown end
+            (bool).
     """
 
     of: Numbers
@@ -66,6 +67,7 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     exists = (key_of != NONE) & (log.read_ok | log.marked(acknowledged))
     head = np.full(len(ids), NONE, dtype=np.int64)
     placeless = tombstone & (offset == NONE)  # They and what they delete may be gone before anybody reads them.
+    exists |= placeless & ~log.marked(log.sends[log.type[log.sends] == FAIL])
     np.maximum.at(head, key_of[exists], np.where(placeless, _BEHIND_ALL, offset)[exists])
     others = np.bincount(key_of[exists], minlength=len(ids))
     keyed_values = np.flatnonzero(key_of != NONE)

@@ -42,8 +42,9 @@ class TransactionRows:
         producer: by the rows of superseded_us, the id and epoch of the producer, where its client told them.
         stable: by row, what a broker said of the log partition's end.
         handed_us: of row (int64): when a group had taken the offsets that the transaction commits, -1 for no offsets.
-        source: of row (int64): the record that a send was made of, -1 where that is not known (:meth:`told`).
-        source_names: the log partitions of sources.
+        source: of row (int64): the record that a send was made of, and for which group, -1 where that is not known
+            (:meth:`told`).
+        source_names: the log partitions of sources, once for each group.
         done: rows of offsets that a transaction commits, one for each record that it was made of (int64).
         done_offset: by these, the offset of that record (int64).
     """
@@ -163,7 +164,7 @@ def _add_sources(
     ends: Sequence[TransactionEnd],
 ) -> None:
     """Add what the sends of transactions were made of; ``ends`` are by row of ``own``. O(n) in sends and sources."""
-    places: dict[str, int] = {}
+    places: dict[tuple[str | None, str], int] = {}
     flat: dict[int, list[int]] = {}
     done: list[int] = []
     done_offset: list[int] = []
@@ -176,13 +177,13 @@ def _add_sources(
             continue
         if id(end) not in flat:
             flat[id(end)] = [
-                places.setdefault(name, len(places)) << _OFFSET_BITS | offset
+                places.setdefault((end.group, name), len(places)) << _OFFSET_BITS | offset
                 for name, offsets in end.sources.items()
                 for offset in offsets
             ]
         if position < len(flat[id(end)]):
             facts.source[row] = flat[id(end)][position]
-    facts.source_names = list(places)
+    facts.source_names = [name for _, name in places]
     facts.done, facts.done_offset = np.array(done, dtype=np.int64), np.array(done_offset, dtype=np.int64)
 
 

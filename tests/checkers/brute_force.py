@@ -129,7 +129,9 @@ class Log:
         for (key, value), send in sends.items():
             mine = self.last_offset(key, value)
             for (k, other), its in sends.items():
-                if (k, its.record_key) == (key, send.record_key) and other != value and (k, other) in happened:
+                unknown = its.tombstone and (k, other) not in self.sent[FAIL] | happened
+                may_be = unknown or (k, other) in happened
+                if (k, its.record_key) == (key, send.record_key) and other != value and may_be:
                     later = self.last_offset(k, other)
                     if mine is None or (its.tombstone if later is None else later > mine):
                         gone.add((key, value))
@@ -225,6 +227,8 @@ def returned_key(events: list[Event]) -> Findings:
             continue
         last = max(offset for offset, *_ in tombstones)
         index, value = [(index, value) for offset, index, value in tombstones if offset == last][-1]
+        if any(offset is None or offset > last for offset in _written_at(events, key, number)):
+            continue
         for reader in sorted(seen):
             offset, head = seen[reader]
             if offset < last and index < min(_touching(events, key, reader)):
@@ -233,15 +237,44 @@ def returned_key(events: list[Event]) -> Findings:
     return sorted(findings)
 
 
+def _written_at(events: list[Event], key: str, number: int, *, tombstones: bool = False) -> list[int | None]:
+    """The last place of each record of a key that may have been written; None where no place is known."""
+    failed = {(s.partition, s.value) for e in events if e.type == FAIL for s in sends_of(e)}
+    places: list[int | None] = []
+    for (k, value), send in keyed_sends(events).items():
+        if (k, send.record_key, send.tombstone) == (key, number, tombstones) and (k, value) not in failed:
+            answered = [
+                s.offset for e in events if e.type == OK for s in sends_of(e) if (s.partition, s.value) == (k, value)
+            ]
+            seen = [
+                r.offset for e in events if e.type != INVOKE for name, r in sound(e) if (name, r.value) == (k, value)
+            ]
+            places.append(max((offset for offset in [*answered, *seen] if offset is not None), default=None))
+    return places
+
+
 def divergent_state(events: list[Event]) -> Findings:
     sends, findings = keyed_sends(events), []
     for (key, number), seen in heads(events).items():
-        readers = sorted({e.process for e in drains_of(events) if key in e.partitions})
+        ends: dict[int, int] = defaultdict(int)
+        for drain in drains_of(events):
+            if key in drain.partitions:
+                ends[drain.process] = max(ends[drain.process], drain.offset or 0)
+        readers = sorted(ends)
         states = {}
         for reader in readers:
             value = seen[reader][1] if reader in seen else None
             states[reader] = None if value is None or sends[key, value].tombstone else value
-        if len(set(states.values())) > 1:
+        deleted_at = _written_at(events, key, number, tombstones=True)
+        wrong = False
+        for reader in readers:
+            for other in readers:
+                mine, theirs = (seen[r][0] if r in seen else -1 for r in (reader, other))
+                comparable = mine < ends[other] and theirs < ends[reader] and states[reader] != states[other]
+                behind = any(offset is None or offset >= ends[reader] for offset in deleted_at)
+                later = ends[reader] < ends[other] and behind
+                wrong |= ends[reader] <= ends[other] and comparable and not (other not in seen and later)
+        if wrong:
             findings.append((key, number, tuple(sorted(states.items()))))
     return sorted(findings, key=repr)
 

@@ -27,6 +27,7 @@ class Commit:
         self.begun, self.key, self.offset, self.group = begun.index, key, offset, group_of(begun)
         self.instance, self.op = begun.instance, begun.index if done is None else done.index
         self.taken = done is not None and done.type == OK
+        self.refused = done is not None and done.type == FAIL
         self.end = done.index if done is not None and done.type in (OK, FAIL) else EVER
 
 
@@ -178,7 +179,7 @@ def _possible(events: list[Event], answer: tuple[str, str, int, int, int]) -> li
     """The offsets that may be the last ones; none if no commit or deletion was acknowledged before the question."""
     key, group, asked, told, _ = answer
     acts = [*commits_of(events), *commits_of(events, Function.DELETE_GROUP)]
-    own = [c for c in acts if (c.key, c.group) == (key, group) and c.begun < told]
+    own = [c for c in acts if (c.key, c.group) == (key, group) and c.begun < told and not c.refused]
     before = [c for c in own if c.taken and c.end < asked]
     return [c.offset for c in own if before and not any(later.begun > c.end for later in before)]
 

@@ -77,14 +77,14 @@ def missing_effect(events: list[Event]) -> Findings:
 
 def doubled_effect(events: list[Event]) -> Findings:
     log = Log(events)
-    made: dict[tuple[str, str, int], set[int]] = {}
+    made: dict[tuple[str, str, int, str | None], set[int]] = {}
     for transaction in transactions(events):
         sources = [(key, offset) for key, offsets in transaction.facts.sources.items() for offset in offsets]
         if transaction.end.type in {OK, INFO}:
             for send, source in zip(sends_of(transaction.end), sources, strict=False):
                 if (send.partition, send.value) in log.read_ok:
-                    made.setdefault((send.partition, *source), set()).add(send.value)
-    return sorted((*key, tuple(sorted(values))) for key, values in made.items() if len(values) > 1)
+                    made.setdefault((send.partition, *source, transaction.facts.group), set()).add(send.value)
+    return sorted((*key[:3], tuple(sorted(values))) for key, values in made.items() if len(values) > 1)
 
 
 def aborted_commit(events: list[Event]) -> Findings:

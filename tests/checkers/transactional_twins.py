@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.checkers.brute_force import Findings, Log, keys_read, lost_after_drain, lost_write, sends_of, sound
+from tests.checkers.brute_force import (
+    Findings,
+    Log,
+    drains_of,
+    keys_read,
+    lost_after_drain,
+    lost_write,
+    sends_of,
+    sound,
+)
 from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Reached, StableOffset, TransactionEnd
 
 
@@ -125,13 +134,46 @@ def early_read(events: list[Event]) -> Findings:
     return sorted(findings)
 
 
+def uncertain_and_gone(events: list[Event]) -> set[tuple[str, int]]:
+    """Values of transactions of unknown end that have a place, and that final readers of a level passed unseen."""
+    gone = set()
+    for level in (of_level(events, first=True), of_level(events, first=False)):
+        for drain in drains_of(level):
+            for key in drain.partitions:
+                readers = {e.process for e in drains_of(level) if key in e.partitions}
+                seen = {
+                    r.value
+                    for e in level
+                    if e.type == EventType.OK and e.process in readers
+                    for k, r in sound(e)
+                    if k == key
+                }
+                for write in writes(events):
+                    uncertain = (
+                        write.event.type == EventType.INFO and write.facts.asked == "commit" and write.key == key
+                    )
+                    places = [s.offset for s in sends_of(write.event) if (s.partition, s.value) == (key, write.value)]
+                    if (
+                        uncertain
+                        and write.value not in seen
+                        and places[0] is not None
+                        and places[0] < (drain.offset or 0)
+                    ):
+                        gone.add((key, write.value))
+    return gone - Log(events).removable
+
+
 def torn_transaction(events: list[Event]) -> Findings:
-    log, gone = Log(of_committed(events)), lost(events)
+    log, gone = Log(of_committed(events)), lost(events) | uncertain_and_gone(events)
     return sorted(
         (write.key, write.value, write.event.index)
         for write in writes(events)
         if (write.key, write.value) in gone
-        and any((send.partition, send.value) in log.read_ok for send in sends_of(write.event))
+        and any(
+            (send.partition, send.value) in log.read_ok
+            for send in sends_of(write.event)
+            if (send.partition, send.value) != (write.key, write.value)
+        )
     )
 
 
@@ -152,7 +194,8 @@ def zombie(events: list[Event]) -> Findings:
         if facts.superseded_us is None or facts.ending_us is None:
             continue
         failed = str(write.value) in facts.failed
-        committed = write.event.type == EventType.OK and not failed
+        in_charge = facts.ending_us < facts.superseded_us
+        committed = write.event.type == EventType.OK and not failed and not in_charge
         if committed or (write.value in facts.late and (write.key, write.value) in log.read_ok):
             findings.add((write.key, write.value, write.event.index, facts.ending_us - facts.superseded_us))
     return sorted(findings)

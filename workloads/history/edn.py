@@ -242,7 +242,7 @@ def _number(written: str) -> int | float | str:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float) else msgspec.json.encode(value).decode()
+    return value if type(value) in {int, float} else msgspec.json.encode(value).decode()
 
 
 def _as_key(key: Any) -> str:

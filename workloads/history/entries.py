@@ -32,6 +32,9 @@ MICRO: Final = tuple(
 LISTS: Final = tuple(map(Function, ("assign", "subscribe", "drain", "rebalance")))
 #: Marks of the harness itself; every other event of a process that is not a client is a fault.
 _MARKS: Final = tuple(map(Function, ("phase", "recovery", "invariant", "refused")))
+_OF_CLIENTS: Final = (Function.SEND, Function.POLL, Function.TXN)
+#: The ends of an operation that happened, and of one that did not.
+_CERTAIN: Final = (EventType.OK, EventType.FAIL)
 NO_OPERATION: Final = "not an operation, which is an object with type, f and value"
 _TYPES: Final = frozenset(EventType)
 _FUNCTIONS: Final = frozenset(Function)
@@ -66,6 +69,8 @@ def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out
         raise ValueError(f"type is {quoted(event_type)}; it must be one of {', '.join(EventType)}")
     value, detail = entry.get("value"), entry.get("detail")
     left_out.add_fields("an operation", entry.keys() - FIELDS)
+    if isinstance(name := entry.get("process"), str) and name not in PROCESSES and named in _OF_CLIENTS:
+        raise ValueError(f"process is {quoted(name)}; that of a client is a whole number or null")
     if process < 0 and named not in _MARKS and not (process == operations.HARNESS and named in _FUNCTIONS):
         detail = detail if named == Function.FAULT and detail else {"f": named, "value": value}
         named = Function.FAULT
@@ -84,6 +89,8 @@ def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out
             partitions = tuple(map(key_name, value or ()))
         else:
             micro = tuple(_micro(m, values) for m in value or ())
+    if value is None and function in _OF_CLIENTS and event_type in _CERTAIN:
+        micro = _asked(rows, process, function, left_out)
     left_out.look_at(function, text := _as_text(detail))
     rows.add(
         operations.Event(
@@ -102,6 +109,17 @@ def add_entry(rows: Rows, values: ValueCodes, entry: Mapping[str, Any], left_out
             rebalanced=() if event_type == EventType.INVOKE else _rebalanced(entry.get("rebalance-log")),
         )
     )
+
+
+def _asked(rows: Rows, process: int, function: Function, left_out: LeftOut) -> tuple[operations.MicroOperation, ...]:
+    """Give what an operation asked whose end does not repeat it; nothing where several begins may be its own.
+
+    Then each may have happened or not.
+    """
+    asked = rows.asked(process, function)
+    if len(asked) > 1:
+        left_out.add("ends without a value of a process with several operations, which do not say what has ended")
+    return asked[0] if len(asked) == 1 else ()
 
 
 def _whole(name: str, number: object) -> int:
@@ -174,7 +192,7 @@ def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
             return operations.Poll()
         case ["poll", dict() as polled]:
             return operations.Poll(
-                {key_name(k): tuple(_record(r, values) for r in records) for k, records in polled.items()}
+                {key_name(k): tuple(_record(r, values) for r in records or ()) for k, records in polled.items()}
             )
     raise ValueError(
         f'{quoted(operation)} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}] '

@@ -11,7 +11,7 @@ import msgspec
 
 from workloads import operations
 from workloads.history import files
-from workloads.history.entries import LISTS, PROCESSES, Keyed
+from workloads.history.entries import LISTS, MICRO, PROCESSES, Keyed
 from workloads.history.origin import ORIGIN_FILE, Origin
 from workloads.history.reader import read_events
 from workloads.history.schema import META_COMPLETE, NAMELESS
@@ -81,7 +81,7 @@ def _named(process: int) -> int | str | None:
 def _value(event: operations.Event, origin: Origin) -> list[Any] | None:
     if event.micro:
         return [_exported(operation, origin) for operation in event.micro]
-    return list(event.partitions) if event.partitions or event.function in LISTS else None
+    return list(event.partitions) if event.partitions or event.function in LISTS + MICRO else None
 
 
 def _exported(operation: operations.MicroOperation, origin: Origin) -> list[Any]:

@@ -79,8 +79,7 @@ def recognised(path: Path) -> HistoryKind | None:
         begin = line.find("{")
         if begin < 0:
             continue
-        entry = verifiable.decoded(line)
-        if entry is not None and entry["name"] in verifiable.NAMES:
+        if any(entry["name"] in verifiable.NAMES for entry in verifiable.decoded(line)):
             return HistoryKind.VERIFIABLE
         if not line[:begin].strip() and _is_operation(line):
             return HistoryKind.JSON_LINES

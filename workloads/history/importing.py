@@ -161,6 +161,9 @@ class _OpenHere(OpenOperations):
         self.went_on.add(invocation.process)
         super().begin(index, invocation)
 
+    def look_before(self, process: int) -> None:
+        self.went_on.add(process)
+
     def end(self, index: int, completion: Event) -> Begun | None:
         process = completion.process
         if process not in self.went_on:

@@ -75,12 +75,12 @@ class ValueCodes:
 
 
 def key_name(key: object) -> str:
-    """A log partition's name: JSON object keys are texts, so a number and its text are the same key.
+    """A log partition's name: JSON object keys are texts, so a number and its text are the same key, as any other JSON.
 
     Raises:
         ValueError: the name is empty.
     """
-    if not (name := key if isinstance(key, str) else str(key)):
+    if not (name := key if isinstance(key, str) else msgspec.json.encode(key).decode()):
         raise ValueError("a key is empty; write the name of a log partition")
     return name
 

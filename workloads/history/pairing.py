@@ -37,6 +37,10 @@ class OpenOperations:
     def __contains__(self, process: int) -> bool:
         return bool(self._open.get(process))
 
+    def of(self, process: int) -> list[Begun]:
+        """The open operations of a process, first the one that began first."""
+        return [*self._open.get(process, {}).values()]
+
     def begin(self, index: int, invocation: Event) -> None:
         """Note an invocation. An earlier one of the same process that asked the same can no longer be completed."""
         self._open.setdefault(invocation.process, {})[_token(invocation)] = index, invocation
@@ -51,6 +55,9 @@ class OpenOperations:
         if token not in begun:
             token = next((asked for asked, (_, event) in begun.items() if event.function == completion.function), None)
         return begun.pop(token, None)
+
+    def look_before(self, process: int) -> None:
+        """Note that what the process began before these operations counts; for a subclass."""
 
     def forget(self, process: int) -> None:
         """Give up all open operations of a process."""

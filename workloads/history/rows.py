@@ -16,7 +16,7 @@ import pyarrow as pa
 from workloads.history.event_table import EventTable, Numbers, tabulate, texts_of_columns
 from workloads.history.pairing import OpenOperations, pair
 from workloads.history.schema import NONE, SCHEMA, TEXT_COLUMNS
-from workloads.operations import Event
+from workloads.operations import Event, EventType, Function, MicroOperation
 
 #: The rows of a history by column; columns of texts hold codes into :data:`Names`.
 Columns = dict[str, npt.NDArray[Any]]
@@ -36,6 +36,9 @@ class Rows:
         self._events: list[Event | None] = []
         self._open = OpenOperations() if open_operations is None else open_operations
         self._taken = first
+        #: The operations that are open behind the first events that wait, if that was asked.
+        self._now_open: OpenOperations | None = None
+        self._looked_at = 0
 
     def add(self, event: Event) -> None:
         """Add one event; it gets the next index."""
@@ -55,6 +58,18 @@ class Rows:
         """The index that the next event gets."""
         return self._taken + len(self._events)
 
+    def asked(self, process: int, function: Function) -> list[tuple[MicroOperation, ...]]:
+        """Give what each open operation of a process and a function asked."""
+        if self._now_open is None:
+            self._now_open, self._looked_at = OpenOperations(self._open), 0
+        for index in range(self._looked_at, len(self._events)):
+            if (event := self._events[index]) is not None:
+                end = event.type is not EventType.INVOKE
+                (self._now_open.end if end else self._now_open.begin)(self._taken + index, event)
+        self._looked_at = len(self._events)
+        self._open.look_before(process)
+        return [event.micro for _, event in self._now_open.of(process) if event.function is function]
+
     @property
     def names(self) -> Names:
         """The texts behind the codes; the lists are the living ones."""
@@ -70,6 +85,7 @@ class Rows:
         """
         before, taken, first = list(self._open), self._events[:], self._taken
         del self._events[: len(taken)]
+        self._now_open = None
         self._taken += len(taken)
         events = before + [(index, event) for index, event in enumerate(taken, first) if event is not None]
         table = tabulate([event for _, event in events], self._texts)

@@ -10,12 +10,13 @@ Four lines, which may stand behind the prefix of a log, and among lines of other
 They say less than a history does, and :class:`Survey` says what is missing. A send has no begin, and is a process of
 its own. One that failed may be in the log all the same, in any log partition of its topic. A producer that was killed
 says nothing of its last sends, so a value that was read without a line of its producer counts as one of these. A log
-partition has one reader from one assignment to the next, whatever consumer that is. Only VerifiableConsumer's
+partition may have several readers: all that were assigned it before it was revoked. Only VerifiableConsumer's
 ``--verbose`` says which records were read; counts alone prove nothing.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ from workloads.history.left_out import LeftOut
 
 #: Records of a poll after which it is cut.
 POLL_MAX: Final = 1_000
+_OBJECT: Final = json.JSONDecoder()
 _NUMBERED: Final = re.compile(r"(?:(.*)\.)?(0|[1-9][0-9]{0,17})", re.DOTALL)
 _SUCCESS, _ERROR, _READ, _CONSUMED = "producer_send_success", "producer_send_error", "record_data", "records_consumed"
 _ASSIGNED, _COMMITTED = "partitions_assigned", "offsets_committed"
@@ -101,17 +103,34 @@ def _numbered(value: Any) -> tuple[str | None, int] | None:
     return None if match is None else (match[1], int(match[2]))
 
 
-def decoded(line: str) -> dict[str, Any] | None:
-    """The object that a line holds, maybe behind a prefix; None for a line that holds none with a name."""
+def decoded(line: str) -> list[dict[str, Any]]:
+    """The objects with a name that a line holds, maybe behind a prefix, and maybe several: of writers of one pipe."""
+    return _decoded(line)[0]
+
+
+def _decoded(line: str) -> tuple[list[dict[str, Any]], bool]:
+    """The objects with a name of a line; true if it has the begin of an object, too, that has no end."""
     begin = line.find("{")
+    try:
+        return (_named(msgspec.json.decode(line[begin:])) if begin >= 0 else []), False
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    entries: list[dict[str, Any]] = []
+    torn = False
     while begin >= 0:
         try:
-            entry = msgspec.json.decode(line[begin:])
-        except (msgspec.DecodeError, RecursionError):
-            begin = line.find("{", begin + 1)
-            continue
-        return entry if isinstance(entry, dict) and isinstance(entry.get("name"), str) else None
-    return None
+            entry, end = _OBJECT.raw_decode(line, begin)
+        except (ValueError, RecursionError):
+            end = begin + 1
+            torn |= line.startswith('{"', begin)
+        else:
+            entries += _named(entry)
+        begin = line.find("{", end)
+    return entries, torn
+
+
+def _named(entry: Any) -> list[dict[str, Any]]:
+    return [entry] if isinstance(entry, dict) and isinstance(entry.get("name"), str) else []
 
 
 class Survey:
@@ -155,11 +174,15 @@ class Survey:
         return _COUNTS_ONLY if self._consumed > self._read else ""
 
     def _look(self, text: str) -> None:
-        entry = decoded(text)
-        if entry is None:
-            if text.strip():
-                self.left_out.add("lines without an object of JSON that has a name")
-            return
+        entries, torn = _decoded(text)
+        if not entries and text.strip():
+            self.left_out.add("lines without an object of JSON that has a name")
+        elif torn:
+            self.left_out.add("objects of JSON without an end, before another one on the line")
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: dict[str, Any]) -> None:
         name = entry["name"]
         self._names.add(name)
         if self._began_ms is None and (time_ms := _time_ms(entry)) is not None:
@@ -212,24 +235,30 @@ class Survey:
         polls = _Polls(self)
         for self._line, text in enumerate(source, 1):
             self.left_out.line = self._line
-            entry = decoded(text)
-            if entry is None:
-                continue
-            time = self._time(entry)
-            match entry["name"]:
-                case "producer_send_success":
-                    yield self._line, self._acknowledgement(entry, time)
-                case "producer_send_error":
-                    for key in self._possible(entry):
-                        yield self._line, _attempt(time, key, entry.get("value"), self._error(entry))
-                case "record_data":
-                    yield from self._at_line(polls.read(self._key_of(entry), entry, time))
-                case "records_consumed":
-                    yield from self._at_line(polls.ended(time))
-                case "partitions_assigned":
-                    yield from self._at_line(polls.ended(time))
-                    polls.assigned(self._key_of(part) for part in self._field(entry, "partitions", list))
+            for entry in decoded(text):
+                yield from self._at_line(self._operations_of(entry, polls))
         yield from self._at_line(polls.ended(polls.time))
+
+    def _operations_of(self, entry: dict[str, Any], polls: _Polls) -> Iterator[dict[str, Any]]:
+        time = self._time(entry)
+        match entry["name"]:
+            case "producer_send_success":
+                yield self._acknowledgement(entry, time)
+            case "producer_send_error":
+                for key in self._possible(entry):
+                    yield _attempt(time, key, entry.get("value"), self._error(entry))
+            case "record_data" if entry.get("value") is None:
+                self.left_out.add("records without a value, which no VerifiableProducer writes")
+            case "record_data":
+                yield from polls.read(self._key_of(entry), entry, time)
+            case "records_consumed":
+                yield from polls.ended(time)
+            case "partitions_assigned":
+                yield from polls.ended(time)
+                polls.assigned(self._key_of(part) for part in self._field(entry, "partitions", list))
+            case "partitions_revoked":
+                yield from polls.ended(time)
+                polls.revoked(self._key_of(part) for part in self._field(entry, "partitions", list))
 
     def _at_line(self, operations: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
         return ((self._line, operation) for operation in operations)
@@ -286,15 +315,39 @@ class Survey:
         return LineError(self._line, why)
 
 
+class _Readers:
+    """The consumers that may read a log partition: all that were assigned it since no consumer had it.
+
+    Lines do not name their consumer. So a record is of the reader whose last one is nearest before it; a reader that
+    has read nothing yet comes before those that would pass over an offset. No order is broken so that was not.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.places, self.open = places, places
+        #: The process of each reader that has read, and its last offset.
+        self._last: dict[int, int] = {}
+
+    def reader(self, offset: int, made: int) -> int:
+        """The process that read the record; ``made`` is that of a new one."""
+        before = {last: process for process, last in self._last.items() if last < offset}
+        nearest = max(before, default=-1)
+        if len(self._last) < self.places and (nearest < 0 or nearest + 1 != offset):
+            process = made
+        else:
+            process = before[nearest] if before else max(self._last)
+        self._last[process] = offset
+        return process
+
+
 class _Polls:
-    """Records that consumers read, as polls of one process for each log partition and assignment."""
+    """Records that consumers read, as polls of one process for each reader of a log partition."""
 
     def __init__(self, survey: Survey) -> None:
         self.time = -1
         self._survey = survey
-        self._processes: dict[str, int] = {}
+        self._readers: dict[str, _Readers] = {}
         self._made = 0
-        self._waiting: dict[str, list[list[Any]]] = {}
+        self._waiting: dict[tuple[str, int], list[list[Any]]] = {}
 
     def read(self, key: str, entry: dict[str, Any], time: int) -> Iterator[dict[str, Any]]:
         """Take a record; a poll that is long enough ends."""
@@ -302,28 +355,35 @@ class _Polls:
         if not self._survey.is_known(entry.get("value")):
             self._survey.left_out.add("records without a producer's line; they count as sent, and not acknowledged")
             yield _attempt(time, key, entry.get("value"), None)
-        records = self._waiting.setdefault(key, [])
+        process = self._readers.setdefault(key, _Readers(1)).reader(entry["offset"], self._made)
+        self._made = max(self._made, process + 1)
+        records = self._waiting.setdefault((key, process), [])
         records.append([entry["offset"], entry.get("value")])
         if len(records) >= POLL_MAX:
-            yield from self._ended(key, time)
+            yield from self._ended(key, process, time)
 
     def ended(self, time: int) -> Iterator[dict[str, Any]]:
         """End the polls that are open."""
-        for key in [*self._waiting]:
-            yield from self._ended(key, time)
+        for key, process in [*self._waiting]:
+            yield from self._ended(key, process, time)
 
     def assigned(self, keys: Iterable[str]) -> None:
-        """Let others read these log partitions from here on."""
+        """Let one more consumer read these log partitions from here on."""
         for key in keys:
-            self._processes.pop(key, None)
+            readers = self._readers.setdefault(key, _Readers(0))
+            if not readers.open:
+                readers = self._readers[key] = _Readers(0)
+            readers.places, readers.open = readers.places + 1, readers.open + 1
 
-    def _ended(self, key: str, time: int) -> Iterator[dict[str, Any]]:
-        if key not in self._processes:
-            self._processes[key] = self._made
-            self._made += 1
-        process = self._processes[key]
+    def revoked(self, keys: Iterable[str]) -> None:
+        """Let one consumer less read these log partitions."""
+        for key in keys:
+            readers = self._readers.setdefault(key, _Readers(1))
+            readers.open = max(0, readers.open - 1)
+
+    def _ended(self, key: str, process: int, time: int) -> Iterator[dict[str, Any]]:
         yield _operation(time, process, "invoke", "poll", [["poll"]])
-        yield _operation(time, process, "ok", "poll", [["poll", {key: self._waiting.pop(key)}]])
+        yield _operation(time, process, "ok", "poll", [["poll", {key: self._waiting.pop((key, process))}]])
 
 
 def _attempt(time: int, key: str, value: Any, error: str | None) -> dict[str, Any]:

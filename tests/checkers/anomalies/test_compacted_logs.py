@@ -151,7 +151,9 @@ def test_a_skip_counts_over_what_has_to_stay() -> None:
     assert "poll-skip" in judged(scene).counts
 
 
-@pytest.mark.parametrize(("offset", "kind", "skips"), [(None, OK, 0), (2, OK, 1), (None, INFO, 1)])
+@pytest.mark.parametrize(
+    ("offset", "kind", "skips"), [(None, OK, 0), (2, OK, 1), (None, INFO, 0), (None, EventType.FAIL, 1)]
+)
 def test_a_tombstone_that_nobody_saw_may_have_deleted_what_another_leader_still_has(
     offset: int | None, kind: EventType, skips: int
 ) -> None:

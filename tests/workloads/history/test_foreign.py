@@ -122,3 +122,69 @@ def test_text_that_is_no_utf_8_is_refused_in_edn_and_passed_over_in_logs(tmp_pat
     sent = {"timestamp": 1, "name": "producer_send_success", "value": "1", "topic": "t", "partition": 0, "offset": 0}
     (tmp_path / "h.log").write_bytes(b"\xff\n" + json.dumps(sent).encode())
     assert check_one(tmp_path / "h.log").valid == "unknown"
+
+
+def end_without_value(kind: str, *, is_read: bool) -> str:
+    """A send of 9 whose end does not repeat it, and more records before that end than a small split holds."""
+    sends = "".join(LINE.replace("[0, 1]", f"[{offset}, {100 + offset}]") for offset in range(2, 20))
+    records = [[0, 1], *([[1, 9]] if is_read else []), *([offset, 100 + offset] for offset in range(2, 20))]
+    asked = '{"type": "invoke", "f": "send", "process": 1, "value": [["send", "x", 9]]}\n'
+    ended = f'{{"type": "{kind}", "f": "send", "process": 1, "value": null}}\n'
+    return LINE + asked + sends + ended + READ.replace("[[0, 1]]", json.dumps(records))
+
+
+@pytest.mark.parametrize("block", [1 << 20, 300])
+def test_an_end_without_a_value_is_of_what_its_process_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(importing, "SPLIT_BYTES", block)
+    anomalies = {}
+    for kind in ("ok", "fail", "info"):
+        for is_read in (True, False):
+            path = tmp_path / f"{kind}-{is_read}.jsonl"
+            path.write_text(end_without_value(kind, is_read=is_read))
+            anomalies[kind, is_read] = [*check_one(path).anomalies]
+    assert anomalies == {
+        ("ok", True): [],
+        ("ok", False): ["unseen"],
+        ("fail", True): ["G1a"],
+        ("fail", False): [],
+        ("info", True): [],
+        ("info", False): [],
+    }
+
+
+def test_an_end_without_a_value_in_edn_is_of_what_its_process_began(tmp_path: Path) -> None:
+    forms = [
+        "{:type :invoke, :f :txn, :value [[:poll] [:send x 9]], :process 1}",
+        "{:type :fail, :f :txn, :value nil, :process 1, :error [:timeout nil]}",
+        "{:type :ok, :f :poll, :process nil, :value [[:poll {x [[1 9]]}]]}",
+    ]
+    (tmp_path / "history.edn").write_text("\n".join(forms))
+    assert "G1a" in check_one(tmp_path / "history.edn").anomalies
+
+
+def test_an_end_that_may_be_of_two_operations_is_said(tmp_path: Path) -> None:
+    asked = '{"type": "invoke", "f": "send", "process": 1, "value": [["send", "x", %d]]}\n'
+    ended = '{"type": "fail", "f": "send", "process": 1}\n'
+    (tmp_path / "h.jsonl").write_text(LINE + asked % 9 + asked % 8 + ended + READ.replace("]]", "], [1, 9]]", 1))
+    verdict = check_one(tmp_path / "h.jsonl")
+    assert verdict.anomalies == {}
+    assert [text for text in verdict.left_out if text.startswith("ends without a value")]
+
+
+def test_a_client_with_a_name_is_refused_and_a_fault_is_not(tmp_path: Path) -> None:
+    """Names mark faults: what such a client did would not be judged."""
+    (tmp_path / "h.jsonl").write_text(LINE.replace("null", '"worker-1"') + READ)
+    with pytest.raises(CheckError, match='line 1: process is "worker-1"; that of a client is a whole number or null'):
+        check_one(tmp_path / "h.jsonl")
+    (tmp_path / "h.jsonl").write_text(LINE + '{"type": "info", "f": "kill", "process": "n1", "value": {}}\n' + READ)
+    assert check_one(tmp_path / "h.jsonl").valid is True
+
+
+def test_a_log_partition_may_be_named_by_anything_that_edn_has(tmp_path: Path) -> None:
+    for name in ("[5 0]", "true", "nil", "{:topic a, :partition 0}", "#{2 1}", ":t/p"):
+        sent = f"{{:type :ok, :f :send, :process nil, :value [[:send {name} [0 1]]]}}\n"
+        seen = f"{{:type :ok, :f :poll, :process nil, :value [[:poll {{{name} [[0 1]] 7 nil}}]]}}\n"
+        (tmp_path / "history.edn").write_text(sent + seen)
+        assert check_one(tmp_path / "history.edn").valid is True, name

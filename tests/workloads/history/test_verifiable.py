@@ -246,3 +246,56 @@ def test_lost_and_unread_records_are_those_that_a_set_says(tmp_path_factory: pyt
     assert missing == gone
     last = max(offset for _, offset in records)
     assert verdict.counts.get("lost-write", 0) == len([value for value in gone if log.index(value) < last])
+
+
+def test_two_objects_on_a_line_both_count(tmp_path: Path) -> None:
+    """Two processes that write into one pipe may meet on a line; a line may go on with anything."""
+    texts = [json.dumps(entry) for entry in SENT]
+    lost = read(("1.0", 0), ("1.2", 2), ("1.3", 3))
+    for joined in (texts[1] + texts[2], f"{texts[1]} {texts[2]}\x1b[0m", f"{{a}} {texts[1]},{texts[2]}"):
+        verdict = judged(tmp_path, texts[0], joined, *texts[3:], START, assigned(0), *lost)
+        assert "lost-write" in verdict.anomalies, joined
+
+
+def test_an_object_that_was_cut_off_by_another_is_said(tmp_path: Path) -> None:
+    torn = json.dumps(SENT[2])[:60] + json.dumps(SENT[3])
+    verdict = judged(tmp_path, *SENT[:2], torn, *SENT[4:], START, assigned(0), *ALL)
+    assert [text for text in verdict.left_out if text.startswith("objects of JSON without an end")]
+
+
+def interleaved(rng: random.Random, readers: int, offsets: list[int]) -> list[Line]:
+    """Polls of several consumers of the same log partition, in any order."""
+    left = [list(offsets) for _ in range(readers)]
+    lines: list[Line] = []
+    while any(left):
+        mine = rng.choice([each for each in left if each])
+        count = rng.randint(1, len(mine))
+        lines += read(*((f"1.{offset}", offset) for offset in mine[:count]))
+        del mine[:count]
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_groups_may_read_at_the_same_time(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    readers = rng.randint(2, 4)
+    sent = [acked(f"1.{number}", number) for number in range(12)]
+    begin = [START, assigned(0)] * readers
+    assert judged(tmp_path, *sent, *begin, *interleaved(rng, readers, list(range(12)))).anomalies == {}
+    lost = judged(tmp_path, *sent, *begin, *interleaved(rng, readers, [n for n in range(12) if n != 5]), name="lost")
+    assert "lost-write" in lost.anomalies
+
+
+def test_one_reader_that_goes_back_is_found_beside_those_that_ended(tmp_path: Path) -> None:
+    """The first reader's log partition was revoked, so the second one is alone."""
+    revoked = line("partitions_revoked", partitions=[{"topic": "orders", "partition": 0}])
+    first, again = read(("1.0", 0), ("1.1", 1), ("1.2", 2)), read(("1.1", 1), ("1.2", 2), ("1.3", 3))
+    lines = [*SENT, START, assigned(0), *ALL, revoked, assigned(0), *first, *again]
+    assert "nonmonotonic-poll" in judged(tmp_path, *lines).anomalies
+
+
+def test_records_without_a_value_are_not_of_a_verifiable_producer(tmp_path: Path) -> None:
+    tombstones = [line("record_data", key="k", value=None, topic="orders", partition=0, offset=n) for n in (4, 5)]
+    verdict = judged(tmp_path, *SENT, START, assigned(0), *ALL, *tombstones)
+    assert verdict.anomalies == {}
+    assert [text for text in verdict.left_out if text.startswith("records without a value")]
