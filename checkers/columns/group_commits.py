@@ -1,7 +1,8 @@
 """The commits of a group that may be its last one at some moment.
 
-What was refused did not happen. A deletion of the group is a commit of nothing, and what an operator sets its offsets
-to is a commit as any other.
+What was refused did not happen. The offsets of a transaction that was aborted count as ones that may have been taken:
+``aborted-commit`` says that they were. A deletion of the group is a commit of nothing, and what an operator sets its
+offsets to is a commit as any other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import numpy as np
 
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
-from workloads.history import INFO, INVOKE, NONE, OK
+from workloads import Function
+from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK
+
+_TXN: Final = FUNCTION_CODE[Function.TXN]
 
 #: The most commits of one log partition that are open at a time: a member has one.
 OPEN_MAX: Final = 64
@@ -37,6 +41,9 @@ class GroupCommits:
         rows = rows[np.argsort(groups.packed(rows), kind="stable")]
         open_ended = np.isin(log.type[rows], (INFO, INVOKE))
         self._taken = rows[log.type[rows] == OK]
+        handed = (log.type[rows] == OK) | (~open_ended & (log.function[rows] == _TXN))
+        self._handed = rows[handed]
+        self._handed_at = groups.packed(self._handed)
         self._taken_at = groups.packed(self._taken)
         self._newest = running_max(self._begun[self._taken], self._segment[self._taken])
         unanswered = rows[open_ended]
@@ -68,8 +75,8 @@ class GroupCommits:
         last = int(np.searchsorted(self._taken_at, base + asked)) - 1
         if last < 0 or self._segment[self._taken[last]] != segment:
             return Possible(NONE, NONE)
-        first, end = np.searchsorted(self._taken_at, (base + self._newest[last], base + told))
-        rows = self._taken[first : end + OPEN_MAX]
+        first, end = np.searchsorted(self._handed_at, (base + self._newest[last], base + told))
+        rows = self._handed[first : end + OPEN_MAX]
         unknown = int(np.searchsorted(self._unanswered_at, base + told)) - 1
         if unknown >= 0:
             rows = np.append(rows, (self._lowest_unanswered[unknown], self._highest_unanswered[unknown]))

@@ -27,7 +27,8 @@ class Commit:
         self.begun, self.key, self.offset, self.group = begun.index, key, offset, group_of(begun)
         self.instance, self.op = begun.instance, begun.index if done is None else done.index
         self.taken = done is not None and done.type == OK
-        self.refused = done is not None and done.type == FAIL
+        # The offsets of an aborted transaction are those of aborted-commit, and excuse this.
+        self.refused = done is not None and done.type == FAIL and done.function is not Function.TXN
         self.end = done.index if done is not None and done.type in (OK, FAIL) else EVER
 
 
