@@ -146,7 +146,7 @@ def _entry(each: PlayableFinding) -> dict[str, Any]:
 
 
 def _lines(each: PlayableFinding) -> Iterator[str]:
-    releases = {defect.name: f"{defect.of} {_ranges(defect.affected)}" for defect in each.entry.defect}
+    releases = {defect.name: defect.releases for defect in each.entry.defect}
     alike = len(set(releases.values())) == 1
     affected = next(iter(releases.values())) if alike else "; ".join(f"{name}: {of}" for name, of in releases.items())
     controls = f"; without it: {', '.join(each.controls)}" if each.controls else ""
@@ -157,7 +157,3 @@ def _lines(each: PlayableFinding) -> Iterator[str]:
 def _ways(each: PlayableFinding) -> Iterator[str]:
     for name, way in each.ways.items():
         yield f"     --way {name}: {way.meaning} ({', '.join(each.clients_of(name))})"
-
-
-def _ranges(affected: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{first} to before {end}" if end else f"since {first}" for first, end in affected)

@@ -69,13 +69,23 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     price: str
     measured: str = ""
 
+    @property
+    def releases(self) -> str:
+        """The releases that have it, in words: ``kafka 0.11.0.0 to before 4.2.0``."""
+        ranges = (f"{first} to before {end}" if end else f"since {first}" for first, end in self.affected)
+        return f"{self.of} {', '.join(ranges)}"
+
 
 class ProductFinding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A finding of the project: its number, its page in docs/findings, its title, and the defects that it found."""
+    """A finding of the project: its number, its page in docs/findings, its title, and the defects that it found.
+
+    ``reported`` is the address of the report to those who can mend it; "" for not yet.
+    """
 
     number: str
     page: str
     title: str
+    reported: str = ""
     defect: tuple[Defect, ...]
 
 

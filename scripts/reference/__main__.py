@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.reference import DIRECTORY, PAGES
+from harness.ground.known_defects import product_findings
+from scripts.reference import DIRECTORY, PAGES, affected
 from scripts.reference.conformance import FILE, compared, conformance, held_free_runs
 from scripts.reference.losses import FILE as LOSSES
 from scripts.reference.losses import losses
@@ -14,3 +15,6 @@ for name, make in PAGES.items():
 FILE.write_text(conformance(compared(), held_free_runs()), encoding="utf-8")
 LOSSES.write_text(losses(), encoding="utf-8")
 PRICES.write_bytes(prices())
+for finding in product_findings().values():
+    page = affected.PAGES / finding.page
+    page.write_text(affected.with_affected(page.read_text(encoding="utf-8"), finding), encoding="utf-8")
