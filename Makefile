@@ -50,8 +50,10 @@ kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka
 	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "kafka and not race"
 	@scripts/kafka-campaign.sh
 
-prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (six minutes)
-	@$(BIN)/ackproof campaign plans/kafka-idempotence-prices.toml --out results/reference/kafka-idempotence-prices
+prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (three minutes)
+	@# Without a fault nothing is put to the test: exit code 2.
+	@$(BIN)/ackproof campaign plans/kafka-idempotence-prices.toml --out results/reference/kafka-idempotence-prices \
+		|| test $$? -eq 2
 	@$(BIN)/python -m scripts.latency_table results/reference/kafka-idempotence-prices
 
 reference: setup ## docs/reference/, generated from the code

@@ -14,9 +14,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, quantile_us, wedged_clients
+from checkers import Cell, Latency, Outcome, VerdictLine, latest_receipts, percent, quantile_us, wedged_clients
 from harness.assess.changes import HARDENING, RECOMMENDED
-from harness.assess.prices import measured_of
 from harness.campaigns.report import Certificate, certificates_in, exercised_faults, milliseconds
 from harness.ground.known_defects import every_defect
 from harness.plan import plans_here
@@ -24,7 +23,7 @@ from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
 from scripts.reference import prices
 from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
-from workloads import spelled
+from workloads import NEVER, spelled
 
 ROOT: Final = Path(__file__).parent.parent
 MATRICES: Final = sorted(path.parent.relative_to(KEPT).as_posix() for path in KEPT.rglob("matrix.json"))
@@ -132,19 +131,26 @@ def test_the_table_of_what_settings_cost_without_a_fault_says_what_the_verdicts_
     assert "82 in two runs with five in flight, 35 in one run with one" in page
 
 
-def test_the_price_of_two_in_sync_compares_cells_that_differ_in_that_only() -> None:
-    (price,) = measured_of(["too-few-in-sync"])
-    by_rest: dict[str, dict[object, int]] = {}
-    for cell in kept_matrix(OLDER).cells:
-        if cell.world == "kafka" and cell.settings["acks"] == "all":
-            rest = {**cell.settings, "min.insync.replicas": 0}
-            gaps = by_rest.setdefault(f"{cell.family} {rest}", {})
-            gaps[cell.settings["min.insync.replicas"]] = cell.longest_gap_us
-    pairs = [(gaps[1], gaps[2]) for gaps in by_rest.values()]
-    assert len(pairs) == price.pairs == price.runs == 16
-    assert price.longer == sum(after > before for before, after in pairs)
-    before, after = (sorted(gaps) for gaps in zip(*pairs, strict=True))
-    assert (price.before.longest_gap_us, price.after.longest_gap_us) == (before[7], after[7])
+def run_line(idempotence: bool, calm: int) -> VerdictLine:
+    (line, *_) = lines_of("kafka-prices-java")
+    assert line.run is not None
+    settings = {**line.run.settings, "acks": "all", "enable.idempotence": idempotence, IN_FLIGHT: 5}
+    run = msgspec.structs.replace(line.run, settings={**settings, "flush.messages": NEVER})
+    return msgspec.structs.replace(line, run=run, latency=Latency(calm={calm: 10}))
+
+
+def test_a_price_is_said_only_where_each_run_with_the_change_is_slower_than_each_without_it() -> None:
+    (idempotence,) = (each for each in prices.COMPARED if each.change == "idempotence")
+    for before, after, seen in (
+        ((80, 81), (82, 90), True),
+        ((80, 82), (82, 90), False),  # they meet
+        ((80, 83), (82, 90), False),  # they overlap
+        ((82, 90), (80, 81), False),  # a gain is no price
+    ):
+        lines = [run_line(False, each) for each in before] + [run_line(True, each) for each in after]
+        told = list(prices.seen_price(idempotence, lines))
+        assert bool(told) == seen, (before, after)
+        assert all(price.runs == 2 and price.before.p50_us < price.after.p50_us for price in told)
 
 
 def test_every_cell_of_the_newest_campaigns_was_put_to_the_test_five_times() -> None:

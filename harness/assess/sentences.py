@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import counted, seconds
+from checkers import counted
 from harness.campaigns.report import milliseconds
 from harness.records.assessment_file import Assessed, Assessment, Concern, MeasuredPrice, Promised, ShownStory
 
@@ -135,26 +135,15 @@ def price_words(concern: Concern) -> str:
 def measured_words(price: MeasuredPrice) -> str:
     """The figures with a change, and those without it."""
     before, after = price.before, price.after
-    changed = [f"{name}={value}" for name, value in before.settings.items()]
-    change = f", from {', '.join(changed)} to {', '.join(map('='.join, after.settings.items()))}" if changed else ""
-    release = after.release if after.release == before.release else f"{after.release}, against {before.release},"
-    gap = (
-        f"a log partition took no write for at most {seconds(after.longest_gap_us)} instead of "
-        f"{seconds(before.longest_gap_us)} (median of {counted(price.pairs, 'pair')} of cells; longer in "
-        f"{price.longer})"
-    )
-    parts = [
-        *_latencies("p50", after.p50_us, before.p50_us),
-        *_latencies("p99", after.p99_us, before.p99_us),
-        gap,
-    ]
-    runs = [
-        price.day,
-        f"{counted(price.runs, 'run')} each",
-        *([f"load {price.load} on {price.cores} cores"] if price.load else []),
-        *(price.families or ["without a fault"]),
-    ]
-    return f"on {release} with {price.client}{change} ({', '.join(runs)}): {', '.join(parts)}"
+    change = f"from {_choice(before.settings)} to {_choice(after.settings)}"
+    parts = [*_latencies("p50", after.p50_us, before.p50_us), *_latencies("p99", after.p99_us, before.p99_us)]
+    load = [f"load {price.load} on {price.cores} cores"] if price.load else []
+    runs = [price.day, f"{counted(price.runs, 'run')} each", *load, "without a fault"]
+    return f"on {after.release} with {price.client}, {change} ({', '.join(runs)}): {', '.join(parts)}"
+
+
+def _choice(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _latencies(name: str, after_us: int | None, before_us: int | None) -> Iterator[str]:

@@ -39,28 +39,26 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         release: of Apache Kafka.
         settings: those in which the two choices differ, under Kafka's names.
-        p50_us, p99_us: latencies of acknowledged writes that began while no fault was in effect; null: not kept.
-        longest_gap_us: the longest time in which a log partition took no write, the median of all cells.
+        p50_us, p99_us: latencies of acknowledged writes; null where runs of both choices overlap, so that nothing is
+            said.
     """
 
     release: str
     settings: Mapping[str, str]
     p50_us: int | None
     p99_us: int | None
-    longest_gap_us: int
 
 
 class MeasuredPrice(msgspec.Struct, frozen=True, kw_only=True):
-    """Measured figures without a change and with it, all else being equal.
+    """Measured figures without a change and with it, all else being equal, in runs without a fault.
+
+    Each run with the change was slower than each run without it.
 
     Attributes:
         source: the campaigns, below results/reference.
         client: the library, and its release.
-        day: the day of the runs; cores: processors of their machine; load: the load that it had, "5 to 57".
-        families: the families of faults; empty where none struck.
+        day: the day of the runs; cores: processors of their machine; load: the load that it had beside them.
         runs: runs with each choice.
-        pairs: pairs of cells that differ in the change only; longer: those of them in which a log partition was longer
-            without a write after the change.
         before, after: figures without the change, and with it.
     """
 
@@ -68,10 +66,7 @@ class MeasuredPrice(msgspec.Struct, frozen=True, kw_only=True):
     client: str
     day: str
     cores: int
-    families: tuple[str, ...]
     runs: int
-    pairs: int
-    longer: int
     before: Figures
     after: Figures
     load: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import pytest
 
@@ -19,7 +21,7 @@ from harness.assess import (
 from harness.assess.prices import measured_of
 from harness.assess.sentences import begun, clean_words, heading, measured_words, ordered, story_words
 from harness.ground.known_defects import every_defect
-from harness.records.assessment_file import Figures
+from harness.records.assessment_file import Figures, MeasuredPrice
 
 SHOWN = ShownStory(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
 ACKS = Concern(
@@ -181,54 +183,37 @@ def test_the_page_has_a_list_with_links_and_what_is_common_once() -> None:
     assert as_markdown(full).count("finding-002") == 1
 
 
+PRICE: Final = MeasuredPrice(
+    source=("kafka-prices-java",),
+    client="Java 4.3.1",
+    day="2026-11-29",
+    cores=2,
+    runs=5,
+    before=Figures(release="4.3.1", settings={"acks": "1"}, p50_us=2_000, p99_us=None),
+    after=Figures(release="4.3.1", settings={"acks": "all"}, p50_us=4_000, p99_us=None),
+)
+
+
 def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none() -> None:
-    acks_price, other, *_ = measured_of(["acks"])
-    dear = msgspec.structs.replace(ACKS, measured=(acks_price, other))
-    said = assessment(group("a", concerns=(dear, RACKS)))
+    said = assessment(group("a", concerns=(msgspec.structs.replace(ACKS, measured=(PRICE,)), RACKS)))
     lines = list(lines_of(said))
     assert "  change: acks=all; price: p" in lines
     assert "  change: a rack; price: p (no figure: not measured)" in lines
-    assert [line for line in lines if "measured: " in line] == [
-        f"  measured: {measured_words(price)}" for price in (acks_price, other)
-    ]
+    assert [line for line in lines if "measured: " in line] == [f"  measured: {measured_words(PRICE)}"]
     for text in (as_page(said), as_markdown(said)):
-        assert measured_words(acks_price) in text
+        assert measured_words(PRICE) in text
         assert "p (no figure: not measured)" in text
 
 
-def test_the_words_of_a_measured_price() -> None:
-    (acks_price,) = (price for price in measured_of(["acks"]) if price.source == ("upgrade-4.3.1",))
-    before = Figures(release="4.3.1", settings={"acks": "1"}, p50_us=2_000, p99_us=7_000, longest_gap_us=3_000_000)
-    after = Figures(release="4.3.1", settings={"acks": "all"}, p50_us=4_000, p99_us=12_000, longest_gap_us=4_500_000)
-    price = msgspec.structs.replace(
-        acks_price, before=before, after=after, client="Java 4.3.1", pairs=4, longer=1, runs=8
-    )
-    gap = "a log partition took no write for at most 4.50 s instead of 3.00 s (median of 4 pairs of cells; longer in 1)"
-    busy = "load 5 to 57 on 2 cores"
-    head = (
-        f"on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-22, 8 runs each, {busy}, kill, partition, pause)"
-    )
-    assert measured_words(price) == (
-        f"{head}: p50 of a write 4 ms instead of 2 ms, p99 of a write 12 ms instead of 7 ms, {gap}"
-    )
-    upgrade = msgspec.structs.replace(
-        price,
-        before=msgspec.structs.replace(before, release="3.9.2", settings={}),
-        after=msgspec.structs.replace(after, settings={}, p50_us=None, p99_us=None),
-    )
-    assert (
-        measured_words(upgrade)
-        == f"{head.replace('4.3.1 with', '4.3.1, against 3.9.2, with').replace(', from acks=1 to acks=all', '')}: {gap}"
-    )
-    calm = msgspec.structs.replace(price, families=())
-    assert f", 8 runs each, {busy}, without a fault): p50" in measured_words(calm)
+def test_the_words_of_a_measured_price_have_the_latencies_that_set_both_apart() -> None:
+    head = "on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-29, 5 runs each, without a fault): "
+    assert measured_words(PRICE) == f"{head}p50 of a write 4 ms instead of 2 ms"
+    busy = msgspec.structs.replace(PRICE, load="3")
+    assert "5 runs each, load 3 on 2 cores, without a fault" in measured_words(busy)
 
 
-def test_a_defect_of_a_client_has_the_figures_of_that_client() -> None:
-    clients = {library: measured_of(["one-in-flight"], library) for library in ("java", "librdkafka", "")}
-    assert [len(prices) for prices in clients.values()] == [1, 1, 2]
-    assert clients["java"][0].client == "Java 4.3.1"
-    assert clients["librdkafka"][0].client.startswith("librdkafka")
+def test_the_figures_of_a_client_are_those_of_its_library() -> None:
+    for library in ("java", "librdkafka"):
+        assert all(price.client.lower().startswith(library) for price in measured_of(["one-in-flight"], library))
     named = {defect.name for defect in every_defect() if defect.measured}
     assert {"finding-001", "finding-003", "finding-004", "finding-005"} <= named
-    assert all(measured_of([defect.measured]) for defect in every_defect() if defect.measured)
