@@ -28,8 +28,8 @@ def limits_of(
     yield "Not judged: tiered storage, mirrors, applications, and all else that no story, defect or rule here is about."
     if measured:
         yield (
-            "Measured prices are of three brokers on one machine of few processors, without a fault, far from what it can "
-            "take: compare a figure with the one beside it, not with those of your cluster (results/reference)."
+            "Measured prices are of three brokers on one machine of few processors, without a fault, far from what it "
+            "can take: compare a figure with the one beside it, not with those of your cluster (results/reference)."
         )
     yield from _of_defects(cluster, [*producers, *consumers])
     yield from _of_release(cluster)
