@@ -1,28 +1,37 @@
-"""Holds the cells of a campaign against the outcomes that its plan expects."""
+"""Holds the cells of a campaign against the outcomes that its plan expects.
+
+A cell that no entry fits is not stated, and so is one whose entry no unbroken promise can contradict: it is not counted
+as expected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from checkers import FIGURES, Cell, counted
+from checkers import FIGURES, Cell, Outcome, counted
 from harness.plan import ExpectedOutcomes
 
 #: Cells that are named.
 NAMED_MAX: Final = 12
+#: The outcomes of a cell that was judged and broke no promise: who accepts them all has stated nothing.
+_UNBROKEN: Final = {Outcome.HELD.value, Outcome.PERMITTED_LOSS.value, Outcome.NOT_EXERCISED.value}
+
+
+def states(entry: ExpectedOutcomes) -> bool:
+    """True if a cell without a broken promise can be another one than the entry expects."""
+    return bool(entry.some or entry.figures) or not entry.outcomes or not set(entry.outcomes) >= _UNBROKEN
 
 
 def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> Iterator[str]:
     """A sentence without its full stop for each cell that is not as expected, and for each outcome that did not come.
 
-    A cell that no entry fits is not as expected.
+    Nothing is said of a cell that no entry fits.
     """
     fitting: dict[int, list[Cell]] = {}
     for cell in cells:
-        fits = (index for index, entry in enumerate(expected) if entry.fits(cell.world, cell.family, cell.settings))
-        number = next(fits, None)
+        number = _fitting(expected, cell)
         if number is None:
-            yield f"{cell.key}: {cell.outcome}, and the plan expects nothing of it"
             continue
         fitting.setdefault(number, []).append(cell)
         entry = expected[number]
@@ -34,6 +43,16 @@ def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> I
     for number, own in fitting.items():
         if (some := expected[number].some) and all(cell.outcome.value != some for cell in own):
             yield f"none of {counted(len(own), 'cell')} is {some}, expected of some: {own[0].key}, ..."
+
+
+def _fitting(expected: Sequence[ExpectedOutcomes], cell: Cell) -> int | None:
+    fits = (index for index, entry in enumerate(expected) if entry.fits(cell.world, cell.family, cell.settings))
+    return next(fits, None)
+
+
+def _stated(expected: Sequence[ExpectedOutcomes], cell: Cell) -> bool:
+    number = _fitting(expected, cell)
+    return number is not None and states(expected[number])
 
 
 def _figures(entry: ExpectedOutcomes, cell: Cell) -> Iterator[str]:
@@ -49,8 +68,11 @@ def expected_sentences(expected: Sequence[ExpectedOutcomes], cells: Sequence[Cel
     if not expected:
         return
     lines = list(unexpected(expected, cells))
-    if not lines:
-        yield f"As the plan expects: {counted(len(cells), 'cell')}."
+    stated = sum(_stated(expected, cell) for cell in cells)
+    if stated and not lines:
+        yield f"As the plan expects: {counted(stated, 'cell')}."
     yield from (f"Not as the plan expects: {line}." for line in lines[:NAMED_MAX])
     if len(lines) > NAMED_MAX:
         yield f"... and {len(lines) - NAMED_MAX:,} more."
+    if stated < len(cells):
+        yield f"Of {counted(len(cells) - stated, 'cell')} the plan states nothing."
