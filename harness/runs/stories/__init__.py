@@ -20,11 +20,12 @@ from harness.runs.stories.columns import (
 from harness.runs.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.runs.stories.explanation import explained, step_lines
 from harness.runs.stories.language import lines_of
+from harness.runs.stories.names import BASE
 from harness.runs.stories.outcome import StoryOutcome, outcome_of
 from harness.runs.stories.pauses import AsLongAs, UntilAtRest
 from harness.runs.stories.performer import Performance, perform_script
 from harness.runs.stories.requirements import unmet
-from harness.runs.stories.story import BASE, Expected, Sign, Story, known_stories, parse_story, read_story
+from harness.runs.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.runs.stories.trace import (
     ACKNOWLEDGED,
     REFUSED,

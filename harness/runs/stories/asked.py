@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from harness.runs.stories.members import ScriptMembers
-from harness.runs.stories.story_world import StoryWorld
+from harness.runs.stories.stage import Stage
 from harness.runs.stories.trace import Told
 from workloads import NOTHING
 
@@ -28,16 +27,15 @@ READ: Final = "read in this step"
 class Questions:
     """The questions of a story with a coordinator. Without one, none is asked."""
 
-    def __init__(self, story_world: StoryWorld, members: ScriptMembers, *, grouped: bool, transactional: bool) -> None:
-        self._story_world = story_world
-        self._members = members
+    def __init__(self, stage: Stage, *, grouped: bool, transactional: bool) -> None:
+        self._stage = stage
         self._grouped = grouped
         self._transactional = transactional
         self._first_epoch: int | None = None
 
     def begin(self) -> None:
         """Count the leader epochs of the coordinator's log from now on: Kafka's begins with any."""
-        log = self._story_world.log_of_coordinator
+        log = self._stage.log_of_coordinator
         self._first_epoch = None if log is None else log.leader_epoch
 
     def ask(self) -> Mapping[str, Told]:
@@ -50,21 +48,21 @@ class Questions:
         return {name: value for name, value in told.items() if value is not None}
 
     def _of_coordinator(self, first_epoch: int) -> Iterator[tuple[str, Told]]:
-        if (log := self._story_world.log_of_coordinator) is not None:
+        if (log := self._stage.log_of_coordinator) is not None:
             yield LEADER, "no broker" if log.leader is None else log.leader
             yield EPOCHS, log.leader_epoch - first_epoch
             yield ISR, tuple(sorted(log.isr))
 
     def _of_transactions(self) -> Iterator[tuple[str, Told]]:
-        yield STABLE_END, self._story_world.stable_end()
-        for name in self._story_world.transactions.transactional_ids:
-            yield f"{TRANSACTIONAL_ID}{name}", self._story_world.transaction(name)
+        yield STABLE_END, self._stage.stable_end()
+        for name in self._stage.transactions.transactional_ids:
+            yield f"{TRANSACTIONAL_ID}{name}", self._stage.transaction(name)
 
     def _of_group(self) -> Iterator[tuple[str, Told]]:
-        partition, word = self._story_world.partition, self._story_world.group()
+        partition, word = self._stage.partition, self._stage.group()
         yield COMMITTED, None if word.committed is None else word.committed.get(partition, NOTHING)
         yield MEMBERS, word.members
         yield ASSIGNED, word.assigned
-        for name, member in self._members.everybody():
+        for name, member in self._stage.members.everybody():
             # Not how long it waits, and when it asks again: each client decides that.
             yield f"member {name}: assigned", member.assigned

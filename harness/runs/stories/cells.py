@@ -90,7 +90,7 @@ def perform_cell(
     if watch is not None:
         watch(world)
     history = HistoryInMemory()
-    performance = perform_script(story, spec, world, history)
+    performance = perform_script(story.in_column(spec.cell), spec, world, history)
     verdict = verdict_in_memory(story, chosen.name, performance, history, world)
     return judged(story, chosen.name, performance, verdict)
 

@@ -16,7 +16,8 @@ import msgspec
 
 from harness.broker.core.types import TopicPartition
 from harness.runs.stories.messages import MessageWords
-from harness.runs.stories.steps import Step, Undo
+from harness.runs.stories.steps import Step
+from harness.runs.stories.steps.faults import Undo
 from harness.runs.stories.trace import HEALED, Play, Trace, TraceEntry, broker_words, leader_words, record_name
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.steady import STEADY_DELAY_US

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple, get_args
+from typing import Final, NamedTuple
 
 from harness.plan import parse_plan
-from harness.runs.stories import steps as s
-from harness.runs.stories.forms import STATES, STEPS
-from harness.runs.stories.grammar import Form
-from harness.runs.stories.group_states import GroupState
-from harness.runs.stories.requirements import IN_VIRTUAL_TIME, NOT_IN_PROCESSES
+from harness.runs.stories.steps import STATES, STEPS, Form
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
@@ -23,8 +19,6 @@ _WORLDS: Final = {
     "processes in namespaces": '[worlds.processes]\nhost = "namespaces"',
     "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
 }
-#: Steps and states that the reference broker has in virtual time only.
-_NOT_IN_PROCESSES: Final = {*NOT_IN_PROCESSES, *get_args(s.TransactionState), *get_args(GroupState)}
 
 
 class StepForm(NamedTuple):
@@ -51,26 +45,15 @@ def state_forms() -> list[StepForm]:
 
 
 def _limits(form: Form) -> str:
-    if form.makes in IN_VIRTUAL_TIME:
-        return "virtual time only"
-    if form.makes in _NOT_IN_PROCESSES:
-        return "not on processes"
-    if form.makes is s.Covers:
-        return "" if form.fixed["expected"] else "not on Kafka"
-    without = [world for world in _WORLDS if not _lacked(world).isdisjoint(_needs(form))]
+    if form.makes.limits:
+        return str(form.makes.limits)
+    without = [world for world in _WORLDS if not _lacked(world).isdisjoint(form.needs)]
     if "virtual time" in without:
         return "real nodes only"
     if len(without) == len(_WORLDS) - 1:
         return "virtual time only"
     nodes = "real nodes" if "processes" in without else "Kafka"
     return f"{nodes} only in namespaces" if without else ""
-
-
-def _needs(form: Form) -> tuple[Capability, ...]:
-    if form.makes is s.Undo:
-        return (s.REPAIRS[str(form.fixed["verb"])].needs,)
-    fault = form.fixed.get("fault") or getattr(form.makes, "strikes", None)
-    return fault.needs if isinstance(fault, type) and issubclass(fault, Fault) else ()
 
 
 @cache

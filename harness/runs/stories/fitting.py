@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from harness.runs.stories import steps as s
-from harness.runs.stories.group_script import PollUntil
+from harness.runs.stories.steps import ScriptState, Step
+from harness.runs.stories.steps.faults import ReleaseFirst
+from harness.runs.stories.steps.groups import PollUntil
+from harness.runs.stories.steps.waits import WaitUntil
 from harness.runs.stories.story import Story
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
-Fitted = TypeVar("Fitted", bound=s.Step | s.State)
+Fitted = TypeVar("Fitted", bound=Step | ScriptState)
 
 
 def fitted(story: Story, replicas: int) -> Story:
@@ -24,12 +26,12 @@ def fitted(story: Story, replicas: int) -> Story:
     return msgspec.structs.replace(story, steps=tuple(_steps(story.steps, replicas)))
 
 
-def _steps(steps: Sequence[s.Step], replicas: int) -> Iterator[s.Step]:
+def _steps(steps: Sequence[Step], replicas: int) -> Iterator[Step]:
     for step in steps:
-        fewer: s.Step | None = step
-        if isinstance(step, s.ReleaseOne):
+        fewer: Step | None = step
+        if isinstance(step, ReleaseFirst):
             fewer = step if _is_left(step.link, replicas) else None
-        elif isinstance(step, s.WaitUntil | PollUntil):
+        elif isinstance(step, WaitUntil | PollUntil):
             fewer = _wait(step, replicas)
         else:
             fewer = _fitted(step, replicas)
@@ -37,7 +39,7 @@ def _steps(steps: Sequence[s.Step], replicas: int) -> Iterator[s.Step]:
             yield msgspec.structs.replace(fewer, tried=True)
 
 
-def _wait(step: s.WaitUntil | PollUntil, replicas: int) -> s.WaitUntil | PollUntil | None:
+def _wait(step: WaitUntil | PollUntil, replicas: int) -> WaitUntil | PollUntil | None:
     """The wait for the states that are left, in the words of the script."""
     head, until, tail = step.text.partition(" until ")
     left = [

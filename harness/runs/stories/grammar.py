@@ -1,72 +1,25 @@
-"""Forms of lines, and the matcher that reads words by them. A form is a grammar and its own documentation.
-
-In ``"write NEW:record to BROKER:to [as NAME:producer]"`` a word in capitals is a slot: ``BROKER:to`` reads a broker
-into the field ``to``. Brackets hold what may be left out. Every other word is written as it is.
-"""
+"""The matcher that reads the words of a line by the forms of steps and states."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from harness.runs.stories.steps.form import SLOT, Form, Slot
+
 Item = TypeVar("Item")
 
 _PART: Final = re.compile(r"\[|\]|[^\s\[\]]+")
-_SLOT: Final = re.compile(r"([A-Z]+):(\w+)")
-#: The words for a slot in documents, where they are not its name.
-_SHOWN: Final = {
-    "ACKS": "acks=0|1|all",
-    "LAST": "nothing|RECORD",
-    "LINKS": "LINK...",
-    "ISOLATION": "committed|uncommitted",
-    "NAME": "PRODUCER",
-    "NEW": "RECORD",
-    "NEWMEMBER": "MEMBER",
-    "NEWPRODUCER": "PRODUCER",
-    "NEWTRANSACTION": "TRANSACTION",
-    "NODE": "BROKER",
-    "NODES": "BROKER...",
-    "NOT": "not",
-    "RECORDS": "nothing|RECORD...",
-    "STATES": "STATE [and STATE]...",
-    "WRITER": "PRODUCER",
-}
 #: A word is offered instead of a wrong one if they are as alike as this.
 _NEAR: Final = 0.5
 _END: Final = "nothing more"
 
 
-class Slot(NamedTuple):
-    """A place in a form: the ``kind`` of words that belong there, and the field that they are."""
-
-    kind: str
-    field: str
-
-
 #: A word, a slot, or parts that may be left out together.
 Part = str | Slot | tuple["Part", ...]
-
-
-class Form(NamedTuple):
-    """One way to write a line: what it ``makes``, the ``pattern``, the fields that are ``fixed`` by it, its meaning."""
-
-    makes: type[Any]
-    pattern: str
-    meaning: str
-    fixed: Mapping[str, object] = {}
-
-    @property
-    def verb(self) -> str:
-        """The first word."""
-        return self.pattern.partition(" ")[0]
-
-    @property
-    def shown(self) -> str:
-        """The form as documents and errors have it: slots without their fields."""
-        return _SLOT.sub(lambda slot: _SHOWN.get(slot[1], slot[1]), self.pattern)
 
 
 @cache
@@ -80,19 +33,9 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
             optional = tuple(open_parts.pop())
             open_parts[-1].append(optional)
         else:
-            slot = _SLOT.fullmatch(word)
-            open_parts[-1].append(Slot(slot[1], slot[2]) if slot else word)
+            slot = SLOT.fullmatch(word)
+            open_parts[-1].append(Slot(*slot.groups()) if slot else word)
     return tuple(open_parts[0])
-
-
-def fields_of(pattern: str) -> set[str]:
-    """The fields of a form's slots."""
-    return {slot[2] for slot in _SLOT.finditer(pattern)}
-
-
-def written_as(pattern: str, values: Mapping[str, str]) -> str:
-    """The line of this form with ``values`` in its slots, by field; an empty one may be left out there."""
-    return " ".join(_SLOT.sub(lambda slot: values[slot[2]], pattern.replace("[", "").replace("]", "")).split())
 
 
 class Mismatch(Exception):  # noqa: N818 - no error of the program: another form may match

@@ -1,20 +1,21 @@
 """From the lines of a script to its steps, and from faults to lines: one step a line, "#" begins a comment.
 
-The forms of lines are in :mod:`harness.runs.stories.forms`; here is the meaning of their slots. A line that has none of
-the forms is refused with its place, the word that is wrong, what was expected there, and the nearest valid word.
+The forms of lines are with the steps and states that they make; here is the meaning of their slots. A line that has
+none of the forms is refused with its place, the word that is wrong, what was expected there, and the nearest valid
+word.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.ground.errors import PlanError
-from harness.runs.stories import steps as s
-from harness.runs.stories.forms import STATES, VERBS
-from harness.runs.stories.grammar import Mismatch, Words, fields_of, written_as
-from harness.runs.stories.group_script import JoinGroup
+from harness.runs.stories.grammar import Mismatch, Words
+from harness.runs.stories.names import BASE, BROKERS, Broker, BrokerRole, Record
+from harness.runs.stories.steps import STATES, VERBS, Form, ScriptState, Step
+from harness.runs.stories.steps.form import slots_of, written_as
 from harness.worlds.simulated import ERROR_NAMES
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import DiskFault, Fault, Kill
@@ -42,29 +43,32 @@ MAX_WAIT_S: Final = 600
 _ISOLATIONS: Final = {"committed": "read_committed", "uncommitted": "read_uncommitted"}
 
 
+#: What a slot names for the first time, by its kind.
+_NEW: Final = {
+    "NEW": "record",
+    "NAME": "writer",
+    "NEWPRODUCER": "producer",
+    "NEWTRANSACTION": "transaction",
+    "NEWMEMBER": "member",
+}
+
+
 class Names:
-    """The names that lines have given until now, and the numbers of ``brokers``."""
+    """The names that lines have given until now, by what they name, and the numbers of ``brokers``."""
 
-    def __init__(self, brokers: Sequence[int]) -> None:
+    def __init__(self, brokers: Sequence[int], records: Iterable[str] = ()) -> None:
         self.brokers = tuple(brokers)
-        self.records: set[str] = {"base"}
-        self.writers: set[str] = set()
-        self.producers: set[str] = set()
-        self.transactions: set[str] = set()
-        self.members: set[str] = set()
+        self._given: dict[str, set[str]] = {what: set() for what in _NEW.values()} | {"record": {*records}}
 
-    def note(self, step: s.Step) -> None:
-        """Note what this step names for the first time."""
-        if isinstance(step, s.WriteRecord | s.WriteInTransaction):
-            self.records.add(step.record)
-            if isinstance(step, s.WriteRecord) and step.producer is not None:
-                self.writers.add(step.producer)
-        elif isinstance(step, s.InitProducer):
-            self.producers.add(step.producer)
-        elif isinstance(step, s.BeginTransaction):
-            self.transactions.add(step.transaction)
-        elif isinstance(step, JoinGroup):
-            self.members.add(step.member)
+    def of(self, what: str) -> set[str]:
+        """The names of records, writers, producers, transactions or members."""
+        return self._given[what]
+
+    def note(self, form: Form, fields: Mapping[str, object]) -> None:
+        """Note what a line of this form names for the first time."""
+        for kind, field in slots_of(form.pattern):
+            if kind in _NEW and field in fields:
+                self._given[_NEW[kind]].add(str(fields[field]))
 
 
 class Where(NamedTuple):
@@ -78,25 +82,27 @@ class Where(NamedTuple):
         return PlanError(f"{self.file}, line {self.line}: {text}")
 
 
-def parse_script(text: str, file: str, first_line: int = 1, brokers: Sequence[int] = s.BROKERS) -> tuple[s.Step, ...]:
+def parse_script(
+    text: str, file: str, first_line: int = 1, brokers: Sequence[int] = BROKERS, names: Names | None = None
+) -> tuple[Step, ...]:
     """The steps of a script of ``file`` about these ``brokers``, whose first line there is ``first_line``.
+
+    It comes after lines that gave these ``names``; by default there is the record "base".
 
     Raises:
         PlanError: a line is no step; or it speaks of a record that no line before it writes.
     """
-    steps: list[s.Step] = []
-    names = Names(brokers)
+    steps: list[Step] = []
+    names = names or Names(brokers, [BASE])
     for number, line in enumerate(text.splitlines(), first_line):
         plain = " ".join(line.partition("#")[0].split())
         if plain:
-            step = _step(plain, Where(file, number), names)
-            steps.append(step)
-            names.note(step)
+            steps.append(_step(plain, Where(file, number), names))
     return tuple(steps)
 
 
-def _step(text: str, where: Where, names: Names) -> s.Step:
-    """The step of one line, after lines that gave these ``names``."""
+def _step(text: str, where: Where, names: Names) -> Step:
+    """The step of one line, after lines that gave these ``names``; its own are noted."""
     line = _Line(text, names)
     tried = line.follow("try")
     tried_in = _columns(line, text, where) if tried and line.follow("in") else None
@@ -110,7 +116,8 @@ def _step(text: str, where: Where, names: Names) -> s.Step:
         shown = " | ".join(form.shown for form in VERBS[verb])
         states = f"; a STATE is one of: {', '.join(form.shown for form in STATES)}" if "until" in text.split() else ""
         raise where.wrong(f'"{text}": {line.complaint()}; the form is: {shown}{states}') from None
-    step: s.Step = form.makes(line=where.line, text=text, tried=tried, tried_in=tried_in, **fields)
+    names.note(form, fields)
+    step: Step = form.makes(line=where.line, text=text, tried=tried, tried_in=tried_in, **fields)
     return step
 
 
@@ -135,14 +142,14 @@ class _Line(Words):
         """The words of a slot are those of its kind."""
         return _SLOTS[kind](self)
 
-    def broker(self) -> s.Broker:
+    def broker(self) -> Broker:
         """A broker by number or by role."""
         word = self.next
-        for role in s.BrokerRole:
+        for role in BrokerRole:
             if self.follow(*role.split()):
                 return role
         brokers = self.names.brokers
-        choices = [*map(str, brokers), *s.BrokerRole]
+        choices = [*map(str, brokers), *BrokerRole]
         expected = f"a broker ({', '.join(choices)})"
         if not word.isdecimal():
             said = self.coming(3) if word == "the" else word
@@ -152,7 +159,7 @@ class _Line(Words):
             raise self.mismatch(expected, why=why, certain=True)
         return int(self.take())
 
-    def brokers(self) -> tuple[s.Broker, ...]:
+    def brokers(self) -> tuple[Broker, ...]:
         """One broker or several, or all."""
         if self.follow("all"):
             return self.names.brokers
@@ -161,18 +168,18 @@ class _Line(Words):
             brokers.append(broker)
         return tuple(brokers)
 
-    def record(self) -> s.Record:
+    def record(self) -> Record:
         """A record that a line before this one writes."""
-        if self.next not in self.names.records:
-            written = sorted(self.names.records)
+        if self.next not in self.names.of("record"):
+            written = sorted(self.names.of("record"))
             why = f'no line before this one writes "{self.next}"; there are {", ".join(written)}' if self.next else ""
             raise self.mismatch(f"a record ({', '.join(written)})", written, why)
         return self.take()
 
-    def new_record(self) -> s.Record:
+    def new_record(self) -> Record:
         """The name of a record that is written here."""
         word, why = self.next, ""
-        if word in self.names.records:
+        if word in self.names.of("record"):
             why = f'"{word}" is written already; send it again with "retry {word} to ..."'
         elif word in _RESERVED:
             why = f'"{word}" has another meaning here; give the record another name'
@@ -182,7 +189,7 @@ class _Line(Words):
             raise self.mismatch("the name of a record", why=why)
         return self.take()
 
-    def records(self) -> tuple[s.Record, ...]:
+    def records(self) -> tuple[Record, ...]:
         """Records that lines before this one write, or nothing."""
         if self.follow("nothing"):
             return ()
@@ -191,26 +198,27 @@ class _Line(Words):
             records.append(record)
         return tuple(records)
 
-    def last_record(self) -> tuple[s.Record, ...]:
+    def last_record(self) -> tuple[Record, ...]:
         """A record that a line before this one writes, or nothing."""
         return () if self.follow("nothing") else (self.record(),)
 
-    def earlier_name(self, what: str, names: set[str], made_by: str) -> str:
+    def earlier_name(self, what: str, made_by: str, expected: str = "") -> str:
         """The name of ``what`` a line before this one has begun."""
+        names = self.names.of(what)
         if self.next not in names:
             why = f'no line before this one has "{made_by.format(self.next)}"' if self.next else ""
-            raise self.mismatch(what, sorted(names), why)
+            raise self.mismatch(expected or f"a {what}", sorted(names), why)
         return self.take()
 
-    def fresh(self, what: str, names: set[str]) -> str:
+    def fresh(self, what: str) -> str:
         """A name for ``what`` is begun here."""
         word, why = self.next, ""
-        if word in names:
-            why = f'"{word}" is {what} already; choose another name'
+        if word in self.names.of(what):
+            why = f'"{word}" is a {what} already; choose another name'
         elif word and (word in _RESERVED or not _RECORD.fullmatch(word)):
-            why = f'"{word}" cannot be the name of {what}; write a letter, then letters and digits'
+            why = f'"{word}" cannot be the name of a {what}; write a letter, then letters and digits'
         if why or not word:
-            raise self.mismatch(f"the name of {what}", why=why)
+            raise self.mismatch(f"the name of a {what}", why=why)
         return self.take()
 
     def links(self) -> tuple[Link, ...]:
@@ -274,9 +282,9 @@ class _Line(Words):
             raise self.mismatch("the name of a producer")
         return self.take()
 
-    def states(self) -> tuple[s.State, ...]:
+    def states(self) -> tuple[ScriptState, ...]:
         """One state or several, with "and" between them."""
-        states: list[s.State] = []
+        states: list[ScriptState] = []
         while not states or self.follow("and"):
             form, fields = self.first_of(STATES)
             states.append(form.makes(**fields))
@@ -296,21 +304,21 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "LINKS": _Line.links,
     "NAME": _Line.name,
     "NEW": _Line.new_record,
-    "MEMBER": lambda line: line.earlier_name("a member", line.names.members, "join {}"),
-    "NEWMEMBER": lambda line: line.fresh("a member", line.names.members),
-    "NEWPRODUCER": lambda line: line.fresh("a producer", line.names.producers),
-    "NEWTRANSACTION": lambda line: line.fresh("a transaction", line.names.transactions),
+    "MEMBER": lambda line: line.earlier_name("member", "join {}"),
+    "NEWMEMBER": lambda line: line.fresh("member"),
+    "NEWPRODUCER": lambda line: line.fresh("producer"),
+    "NEWTRANSACTION": lambda line: line.fresh("transaction"),
     "NODE": lambda line: (line.broker(),),
     "NODES": _Line.brokers,
     "NOT": lambda line: line.one_of({"not": False}, '"not"'),
     "NUMBER": _Line.number,
-    "PRODUCER": lambda line: line.earlier_name("a producer", line.names.producers, "init {}"),
+    "PRODUCER": lambda line: line.earlier_name("producer", "init {}"),
     "RECORD": _Line.record,
     "RECORDS": _Line.records,
     "STATES": _Line.states,
     "TIME": _Line.time_ms,
-    "TRANSACTION": lambda line: line.earlier_name("a transaction", line.names.transactions, "begin {} by ..."),
-    "WRITER": lambda line: line.earlier_name("a producer of single writes", line.names.writers, "write ... as {}"),
+    "TRANSACTION": lambda line: line.earlier_name("transaction", "begin {} by ..."),
+    "WRITER": lambda line: line.earlier_name("writer", "write ... as {}", "a producer of single writes"),
 }
 
 
@@ -327,7 +335,11 @@ class Lines(NamedTuple):
 def lines_of(kind: type[Fault], nodes: Sequence[int] = (), links: Sequence[Link] = (), api: str = "") -> Lines | None:
     """The lines of a fault that hits ``nodes`` or ``links``; None where a script cannot say it."""
     values = {"nodes": " ".join(map(str, nodes)), "links": " ".join(_written(links)), "api": api}
-    if not kind.operands or not fields_of(kind.operands) <= values.keys() or not set(nodes) <= set(s.BROKERS):
+    if (
+        not kind.operands
+        or not {slot.field for slot in slots_of(kind.operands)} <= values.keys()
+        or not set(nodes) <= set(BROKERS)
+    ):
         return None
     whom = f"{values['nodes']} {values['links']}".strip()
     dies_first = [f"{Kill.verb} {whom}"] if issubclass(kind, DiskFault) else []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from harness.runs.stories.trace import StepError
-from workloads import Offsets
 from workloads.driver import SteppedMember, Workload
 
 
@@ -54,9 +53,16 @@ class ScriptMembers:
             raise StepError(f"the member {name} has not done its work; write: finish {name}")
         return member
 
-    def ask(self, then: Callable[[Offsets | None], None]) -> None:
-        """Ask once what the group has committed."""
-        self._workload.ask_committed(then)
+    def between_calls(self, name: str) -> SteppedMember:
+        """A member whose library has nothing to do: a call that is open would go on without it.
+
+        Raises:
+            StepError: there is none; the text says why.
+        """
+        member = self.awake(name)
+        if member.busy and not member.halfway:
+            raise StepError(f"the member {name} waits for an answer; write: wait until {name} is done")
+        return member
 
     def close(self) -> None:
         """Let every member leave that has not died."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from checkers import counted
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec, Ssh
-from harness.runs.stories import steps as s
 from harness.runs.stories.columns import REPLICAS
-from harness.runs.stories.group_script import OF_GROUPS
+from harness.runs.stories.steps import Step
+from harness.runs.stories.steps.faults import Begin
+from harness.runs.stories.steps.step import WorldLimits
+from harness.runs.stories.steps.waits import WaitUntil
+from harness.runs.stories.steps.writes import WriteRecord
 from harness.runs.stories.story import Story
 from harness.worlds.limits import foreign_to, out_of_reach
 from harness.worlds.simulated import OUT_OF_REACH
 from nemesis.cluster import CLIENTS, CONTROLLER
 from nemesis.faults import FailDirectory, Fault, LinkFault
 from workloads import Settings, kind_of
-
-#: The steps that only virtual time has.
-IN_VIRTUAL_TIME: Final = (s.ReleaseOne,)
-#: The reference broker has these in virtual time only; Kafka has them.
-NOT_IN_PROCESSES: Final = (*s.OF_TRANSACTIONS, *OF_GROUPS, s.DeleteKey)
 
 
 def unmet(story: Story, spec: RunSpec) -> str:
@@ -49,7 +46,7 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
     if FailDirectory in story.faults() and spec.log_dirs < 2:
         yield "lets a disk of several fail; write log_dirs = 2 in the plan"
     for step in story.steps:
-        if isinstance(step, s.WriteRecord) and step.acks not in (None, spec.chosen().acks):
+        if isinstance(step, WriteRecord) and step.acks not in (None, spec.chosen().acks):
             yield (
                 f'says "{step.text}"; in a plan every write has the acks of the settings, by '
                 "which it is judged, so leave acks out of the step"
@@ -66,7 +63,7 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    simulated = story.first(*IN_VIRTUAL_TIME)
+    simulated = _limited(story, WorldLimits.VIRTUAL)
     if simulated and not world.virtual_time:
         yield _said(simulated, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
     if story.transactions and not story.grouped and not kind_of(spec.workload).transactional:
@@ -92,7 +89,7 @@ def _not_in_processes(story: Story) -> Iterator[str]:
         yield f"needs a compacted topic, {only}"
     if Settings.from_mapping(story.settings).expires:
         yield f"needs retention.ms, {only}"
-    if missing := story.first(*NOT_IN_PROCESSES):
+    if missing := _limited(story, WorldLimits.NOT_ON_PROCESSES):
         yield _said(missing, only)
 
 
@@ -101,27 +98,29 @@ def _not_on_kafka(story: Story, world: Kafka) -> Iterator[str]:
     if rule := foreign_to(world, story.settings):
         yield f"needs {rule}; leave [worlds.kafka] out"
     for step in story.steps:
-        if isinstance(step, s.Begin) and step.api and any(CLIENTS in link for link in step.links):
+        if isinstance(step, Begin) and step.api and any(CLIENTS in link for link in step.links):
             yield _said(
                 step,
                 "but between clients and Kafka's brokers that ends a whole connection, and each write makes one of its "
                 "own, which would not come about; leave [worlds.kafka] out",
             )
-        if isinstance(step, s.Begin) and step.api and any(CONTROLLER in link for link in step.links):
+        if isinstance(step, Begin) and step.api and any(CONTROLLER in link for link in step.links):
             yield _said(
                 step,
                 "but a link of Kafka's nodes is cut as a whole, so the controller would fence the broker; leave "
                 "[worlds.kafka] out",
             )
         # The mark on disk is an earlier one: what it covers is covered, what it misses need not be missed.
-        if isinstance(step, s.WaitUntil) and any(
-            isinstance(state, s.Covers) and not state.expected for state in step.states
-        ):
+        if isinstance(step, WaitUntil) and any(state.limits is WorldLimits.NOT_ON_KAFKA for state in step.states):
             yield _said(
                 step,
                 "but Kafka's brokers show an earlier high watermark only; wait until replicas have the record, or "
                 "leave [worlds.kafka] out",
             )
+
+
+def _limited(story: Story, limits: WorldLimits) -> Step | None:
+    return next((step for step in story.steps if step.limits is limits), None)
 
 
 def _advice(world: AnyWorld, fault: type[Fault]) -> str:
@@ -132,5 +131,5 @@ def _advice(world: AnyWorld, fault: type[Fault]) -> str:
     return "leave all worlds but [worlds.simulated] out"
 
 
-def _said(step: s.Step, why_not: str) -> str:
+def _said(step: Step, why_not: str) -> str:
     return f'says "{step.text}", {why_not}'

@@ -9,7 +9,7 @@ import msgspec
 
 from harness.runs.stories.story_world import StoryWorld
 from harness.runs.stories.trace import StepError
-from nemesis.cluster import Capability, Link, link_name, node_name, require
+from nemesis.cluster import Link, link_name, node_name, require
 from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault
 from nemesis.open_faults import Cause, OpenFaults
@@ -68,7 +68,6 @@ class ScriptFaults:
 
     def repair(self, repair: Repair[int], node: int) -> None:
         """End what holds a node."""
-        self._story_world.able([repair.needs])
         if not self._faults.undo(repair, node):
             raise self._changes_nothing(
                 repair.verb, node, already=repair == START and node in self._story_world.running
@@ -80,7 +79,6 @@ class ScriptFaults:
             if not self.heal_links():
                 raise StepError("no link is cut or slow, and no message is held or dropped")
             return
-        self._story_world.able([repair.needs])
         if not self._faults.undo(repair, links or self._faults.held(repair)):
             raise _unharmed(repair.verb, links)
 
@@ -93,7 +91,6 @@ class ScriptFaults:
 
     def release_one(self, link: Link, *, newest: bool) -> str:
         """Deliver one of the messages that are held on a link; the answer is its kind."""
-        self._story_world.able([Capability.MESSAGES])
         released = require(self._story_world.target.messages).release_one(link, newest=newest)
         if not released:
             raise _unharmed(RELEASE.verb, [link])
@@ -115,7 +112,6 @@ class ScriptFaults:
         self._faults.close()
 
     def _begin(self, kind: type[Fault], aim: Aim, own: Mapping[str, object]) -> Observed:
-        self._story_world.able(kind.needs)
         fault = msgspec.structs.replace(kind.around(_AIMED, Shape.ISOLATE), **own)
         return self._faults.begin(fault, aim, self._cause).begin_evidence
 

@@ -20,7 +20,6 @@ import msgspec
 
 from harness.ground.errors import PlanError
 from harness.plan import flattened
-from harness.runs.stories import group_script as g
 from harness.runs.stories.columns import (
     OF_GROUPS,
     OF_PIPELINES,
@@ -33,12 +32,12 @@ from harness.runs.stories.columns import (
     of_replicas,
 )
 from harness.runs.stories.language import Where, parse_script
-from harness.runs.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
-from nemesis.faults import Fault
+from harness.runs.stories.script import Script
+from harness.runs.stories.steps import Step
+from harness.runs.stories.steps.groups import GroupStep, HandOver
+from harness.runs.stories.steps.transactions import BeginTransaction, WriteInTransaction
 from workloads import Settings, SettingsError, reason_of, unknown_name
 
-#: Every record that a script has without writing it.
-BASE: Final = "base"
 #: The most brokers of a script.
 REPLICAS_MAX: Final = 16
 
@@ -147,62 +146,20 @@ _FORMS: Final = {
 }
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names.
+class Story(Script, frozen=True, kw_only=True):
+    """A script and what is expected of it; ``expects`` is false where its file expects nothing.
 
-    ``expects`` is false where its file expects nothing. ``needs`` are steps that may fail in some
-    column, and without which a run of a plan shows nothing.
+    ``needs`` are steps that may fail in some column, and without which a run of a plan shows nothing.
     """
 
-    number: str
-    title: str
     source: str
     note: str
-    settings: Mapping[str, object]
-    steps: tuple[Step, ...]
     needs: frozenset[str]
     expects: bool
     lost: Mapping[str, tuple[str, ...]]
     acknowledged: Mapping[str, tuple[str, ...]]
     skipped: Mapping[str, tuple[str, ...]]
     also: Mapping[Sign, tuple[str, ...]]
-
-    @property
-    def records(self) -> tuple[str, ...]:
-        """Every record, in the order in which they are written."""
-        return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord | WriteInTransaction)))
-
-    @property
-    def transactions(self) -> Mapping[str, tuple[str, ...]]:
-        """The records of each transaction, in their order; empty where it has none."""
-        begun = [step.transaction for step in self.steps if isinstance(step, BeginTransaction)]
-        writes = [step for step in self.steps if isinstance(step, WriteInTransaction)]
-        return {name: tuple(step.record for step in writes if step.transaction == name) for name in begun}
-
-    @property
-    def elsewhere(self) -> frozenset[str]:
-        """The records that transactions write to a second log partition."""
-        writes = (step for step in self.steps if isinstance(step, WriteInTransaction))
-        return frozenset(step.record for step in writes if step.elsewhere)
-
-    @property
-    def log_partitions(self) -> int:
-        """The number of log partitions that it writes to."""
-        return 2 if self.elsewhere else 1
-
-    @property
-    def grouped(self) -> bool:
-        """True if a consumer group has a part in it."""
-        return self.first(*g.OF_GROUPS) is not None
-
-    @property
-    def workload(self) -> str:
-        """The workload by which a run of it is judged, and whose topics the cluster gets; only the script writes."""
-        if self.grouped:
-            return "groups"
-        if self.transactions:
-            return "transactions"
-        return "keyed" if self.compacted else "steady"
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -217,24 +174,6 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def takes(self, column: Column) -> bool:
         """True if it can be performed in this column: one of its kind, or a reader's own."""
         return column.own or column.name in self.columns
-
-    @property
-    def compacted(self) -> bool:
-        """True if its topic is compacted."""
-        return "compact" in str(self.settings.get("cleanup.policy", ""))
-
-    def first(self, *kinds: type[Step]) -> Step | None:
-        """The first step of one of these kinds, if there is any."""
-        return next((step for step in self.steps if isinstance(step, kinds)), None)
-
-    @property
-    def abandons(self) -> bool:
-        """True if a dead broker never returns, so that its copy is gone."""
-        return self.first(Abandon) is not None
-
-    def faults(self) -> dict[type[Fault], Step]:
-        """Every kind of fault that its steps begin, with the first step that does."""
-        return {step.begins: step for step in reversed(self.steps) if step.begins is not None}
 
     def in_column(self, column: str) -> Story:
         """The story as it is performed in a column, where a step with ``try in`` may fail only if this is named."""
@@ -397,8 +336,8 @@ def _replicas_of(settings: Mapping[str, object], places: _Places) -> int:
 
 def _columns_of(steps: Sequence[Step], replicas: int) -> Mapping[str, Column]:
     transactional = any(isinstance(step, BeginTransaction) for step in steps)
-    if any(isinstance(step, g.OF_GROUPS) for step in steps):
-        pipes = any(isinstance(step, g.HandOver | WriteInTransaction) for step in steps)
+    if any(isinstance(step, GroupStep) for step in steps):
+        pipes = any(isinstance(step, HandOver | WriteInTransaction) for step in steps)
         return OF_PIPELINES if pipes else OF_GROUPS
     return OF_TRANSACTIONS if transactional else of_replicas(replicas)
 

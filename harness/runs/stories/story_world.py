@@ -11,10 +11,8 @@ from typing import Final
 
 from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.ground.errors import PlanError
-from harness.runs.stories import steps as s
-from harness.runs.stories.members import ScriptMembers
+from harness.runs.stories.names import Broker, BrokerRole, Record
 from harness.runs.stories.trace import StepError, broker_words
-from harness.runs.stories.transactions import ScriptTransactions
 from harness.runs.stories.writes import ScriptedRecord
 from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
@@ -35,21 +33,11 @@ class NoSuchRoleError(StepError):
 class StoryWorld:
     """An open world with one log partition, in the words of a script.
 
-    ``records`` are those that were sent so far, by name, ``transactions`` those that were begun, and ``members`` are
-    those of the group that joined. The coordinator is that of transactions, or where it is ``grouped`` that of groups.
-    ``look`` gives the newest view; a caller that wants to know what is seen replaces it.
+    ``records`` are those that were sent so far, by name. The coordinator is that of transactions, or where it is
+    ``grouped`` that of groups. ``look`` gives the newest view; a caller that wants to know what is seen replaces it.
     """
 
-    def __init__(
-        self,
-        world: World,
-        partition: str,
-        records: dict[str, ScriptedRecord],
-        transactions: ScriptTransactions,
-        members: ScriptMembers,
-        *,
-        grouped: bool,
-    ) -> None:
+    def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord], *, grouped: bool) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
         self._world = world
@@ -57,8 +45,6 @@ class StoryWorld:
         self.look: Callable[[], ClusterView] = world.target.view
         self.partition = partition
         self._records = records
-        self.transactions: Final = transactions
-        self.members: Final = members
         self._log = GROUPS_LOG if grouped else TRANSACTIONS_LOG
         self._replicas: Replicas = world.replicas
         self._leaders: list[int] = []
@@ -134,7 +120,6 @@ class StoryWorld:
 
     def move_coordinator(self, node: int) -> str:
         """Hand the log of a coordinator over, as planned; the answer is why that was refused, or ""."""
-        self.able([Capability.LEADERSHIP])
         return str(require(self.target.leadership).move_leader(self._log, node).get("refused", ""))
 
     def fenced(self) -> tuple[int, ...]:
@@ -201,7 +186,7 @@ class StoryWorld:
 
     # --- names -------------------------------------------------------------------------------------------------------
 
-    def node(self, broker: s.Broker) -> int:
+    def node(self, broker: Broker) -> int:
         """The number of a broker.
 
         Raises:
@@ -211,18 +196,18 @@ class StoryWorld:
             return broker
         view = self.view
         former = self._leaders[:-1] if view.leader is not None else self._leaders
-        if broker is s.BrokerRole.LEADER and view.leader is not None:
+        if broker is BrokerRole.LEADER and view.leader is not None:
             return view.leader
-        if broker is s.BrokerRole.FORMER_LEADER and former:
+        if broker is BrokerRole.FORMER_LEADER and former:
             return former[-1]
-        if broker is s.BrokerRole.COORDINATOR and (coordinator := self.coordinator) is not None:
+        if broker is BrokerRole.COORDINATOR and (coordinator := self.coordinator) is not None:
             return coordinator
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
-        if broker is s.BrokerRole.OTHER_FOLLOWER and others:
+        if broker is BrokerRole.OTHER_FOLLOWER and others:
             return others[0]
         raise NoSuchRoleError(f"no broker is {broker} now")
 
-    def record(self, name: s.Record) -> ScriptedRecord:
+    def record(self, name: Record) -> ScriptedRecord:
         """A record that was sent.
 
         Raises:
@@ -232,13 +217,13 @@ class StoryWorld:
             raise StepError(f"{name} was not sent")
         return self._records[name]
 
-    def offset_of(self, name: s.Record, node: int) -> int | None:
+    def offset_of(self, name: Record, node: int) -> int | None:
         """The last offset at which a broker's log has a record, None where it lacks it, or has it torn or damaged."""
         value = self.record(name).value
         places = [record.offset for record in self.replica(node).records if record.value == value and record.intact]
         return places[-1] if places else None
 
-    def next_offset(self, name: s.Record) -> int | None:
+    def next_offset(self, name: Record) -> int | None:
         """The offset right behind a record, None while no answer tells its own.
 
         Raises:
@@ -247,7 +232,17 @@ class StoryWorld:
         offset = self.record(name).end().offset
         return None if offset is None else offset + 1
 
-    def pick_of(self, name: s.Record, node: int) -> int:
+    def covers(self, mark: int | None, node: int, name: Record) -> bool:
+        """True if a broker's log has a record below this mark; errors as :meth:`record`."""
+        offset = self.offset_of(name, node)
+        return offset is not None and mark is not None and mark > offset
+
+    def placed(self, name: Record, node: int) -> str:
+        """Say where a broker's log has a record; errors as :meth:`record`."""
+        offset = self.offset_of(name, node)
+        return f"it lacks {name}" if offset is None else f"{name} is at offset {offset}"
+
+    def pick_of(self, name: Record, node: int) -> int:
         """The position of a record in a broker's log, in parts of LOG_PARTS (:meth:`nemesis.disk_parts.Files.corrupt`).
 
         Raises:

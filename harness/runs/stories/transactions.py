@@ -7,13 +7,13 @@ aborted; any other one when nothing can be answered any more (:meth:`ScriptTrans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Final, Literal
 
 import msgspec
 from typing_extensions import override
 
-from harness.runs.stories import steps as s
 from harness.runs.stories.trace import ACKNOWLEDGED, RecordEnd, StepError
 from harness.runs.stories.writes import ScriptedRecord, key_in
 from workloads import (
@@ -34,15 +34,24 @@ from workloads import Producer as Client
 from workloads import Send as Sent
 from workloads.values import encode, join, record_key_of
 
+
+class TransactionAnswer(StrEnum):
+    """The answer of a producer that asked for the end of its transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    REFUSED = "refused"
+
+
 #: The fate of a record whose transaction is aborted, and of one whose transaction is open.
 ABORTED: Final = "aborted"
 OPEN: Final = "in an open transaction"
 #: The transactional id of a producer that is in no script.
 _FIRST: Final = "first"
 #: The fate of a record, by the end of its transaction; by any other it is unknown.
-_FATES: Final[Mapping[s.TransactionAnswer | None, str]] = {
-    s.TransactionAnswer.COMMITTED: ACKNOWLEDGED,
-    s.TransactionAnswer.ABORTED: ABORTED,
+_FATES: Final[Mapping[TransactionAnswer | None, str]] = {
+    TransactionAnswer.COMMITTED: ACKNOWLEDGED,
+    TransactionAnswer.ABORTED: ABORTED,
 }
 
 
@@ -96,13 +105,13 @@ class ScriptedTransaction:
         self.reached[part.partition] = part
 
     @property
-    def end(self) -> s.TransactionAnswer | None:
+    def end(self) -> TransactionAnswer | None:
         """The answer to its producer, None where that waits, or did not ask."""
         if self.answer is None:
             return None
         if self.answer.type is not EventType.OK:
-            return s.TransactionAnswer.REFUSED
-        return s.TransactionAnswer.COMMITTED if self.asked == "commit" else s.TransactionAnswer.ABORTED
+            return TransactionAnswer.REFUSED
+        return TransactionAnswer.COMMITTED if self.asked == "commit" else TransactionAnswer.ABORTED
 
     @property
     def in_words(self) -> str:
@@ -198,12 +207,12 @@ class ScriptTransactions:
         made.calls.init(partial(self._initialized, made))
         return made
 
-    def init(self, step: s.InitProducer) -> ScriptedInstance:
+    def init(self, producer: str, after: str | None) -> ScriptedInstance:
         """Make a producer, and let it fence those before it."""
-        name = step.producer if step.after is None else self.instance(step.after).transactional_id
+        name = producer if after is None else self.instance(after).transactional_id
         before = [each for each in self._instances.values() if each.transactional_id == name]
         client = self._clients.producer(self._new_process(), name)
-        made = self._instances[step.producer] = ScriptedInstance(name, len(before), client)
+        made = self._instances[producer] = ScriptedInstance(name, len(before), client)
         made.calls.init(partial(self._initialized, made))
         return made
 
@@ -217,15 +226,15 @@ class ScriptTransactions:
             if earlier and each.ending_us is None and each.superseded_us is None:
                 each.superseded_us = self._clock.now_us()
 
-    def begin(self, step: s.BeginTransaction, answered: Callable[[SendOutcome], None]) -> None:
+    def begin(self, name: str, producer: str, answered: Callable[[SendOutcome], None]) -> None:
         """Begin a transaction; ``answered`` is called once."""
-        instance = self.instance(step.producer)
+        instance = self.instance(producer)
         if not instance.ready:
-            raise StepError(f"the producer {step.producer} is not ready; write: wait until {step.producer} is ready")
-        planned = self._planned[step.transaction]
-        begun = self._transactions[step.transaction] = ScriptedTransaction(instance, self._new_process(), planned)
+            raise StepError(f"the producer {producer} is not ready; write: wait until {producer} is ready")
+        begun = ScriptedTransaction(instance, self._new_process(), self._planned[name])
+        self._transactions[name] = begun
         self._record(begun, EventType.INVOKE)
-        instance.calls.begin(partial(self._begun, step.transaction, answered))
+        instance.calls.begin(partial(self._begun, name, answered))
 
     def _begun(self, name: str, answered: Callable[[SendOutcome], None], outcome: SendOutcome) -> None:
         if outcome.type is not EventType.OK:
@@ -233,31 +242,31 @@ class ScriptTransactions:
             self._record(begun, EventType.FAIL)
         answered(outcome)
 
-    def send(self, step: s.WriteInTransaction) -> ScriptedRecord:
+    def send(self, name: str, transaction_name: str, over: str | None) -> ScriptedRecord:
         """Send a record in an open transaction."""
-        transaction = self.transaction(step.transaction)
-        key = key_in(self._records, step.over or step.record)
-        record = TransactionalRecord(transaction.values[step.record], key, transaction, self._log_of(step.record))
+        transaction = self.transaction(transaction_name)
+        key = key_in(self._records, over or name)
+        record = TransactionalRecord(transaction.values[name], key, transaction, self._log_of(name))
         record.unanswered = 1
         transaction.records.append(record)
-        self._records[step.record] = record
+        self._records[name] = record
         if transaction.superseded_us is not None:
             transaction.late.append(record.value)
         payload = encode(record.partition, key, record.value)
         transaction.instance.client.send(record.partition, key, payload, record.take)
         return record
 
-    def ask(self, step: s.EndTransaction) -> ScriptedTransaction:
+    def ask(self, name: str, end: Literal["commit", "abort"]) -> ScriptedTransaction:
         """Ask for the end of a transaction. One that was refused may be asked for again."""
-        transaction = self.transaction(step.transaction)
+        transaction = self.transaction(name)
         if transaction.decided or transaction.waits:
-            raise StepError(f"the transaction {step.transaction} was ended already")
-        transaction.asked, transaction.answer = ("commit" if step.commit else "abort"), None
+            raise StepError(f"the transaction {name} was ended already")
+        transaction.asked, transaction.answer = end, None
         transaction.ending_us = self._clock.now_us()
         if (epochs := transaction.instance.client.epochs) is not None:
             transaction.told = epochs.told_epoch()
         calls = transaction.instance.calls
-        (calls.commit if step.commit else calls.abort)(partial(self._ended, transaction))
+        (calls.commit if end == "commit" else calls.abort)(partial(self._ended, transaction))
         return transaction
 
     def _ended(self, transaction: ScriptedTransaction, outcome: SendOutcome) -> None:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from typing import Final
 
 from typing_extensions import override
@@ -119,6 +120,7 @@ class Writes:
         self._new_process = new_process
         self._producers: dict[str, ScriptedProducer] = {}
         self._sent: list[DirectRecord] = []
+        self._nudges = count(1)
         self.records = records
 
     def send(
@@ -160,6 +162,10 @@ class Writes:
         self._record(record, EventType.INVOKE)
         self.send_again(record, broker)
         return record
+
+    def nudge(self, leader: int) -> None:
+        """Send a record that is no part of what the script is judged by."""
+        self.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
 
     def bump(self, producer: str) -> None:
         """Let a producer go on in its next epoch; one whose writes were not sent begins with it."""

@@ -26,9 +26,9 @@ from harness.runs.stories import (
     perform_table,
     step_lines,
 )
-from harness.runs.stories.fault_steps import kept_everything
 from harness.runs.stories.patience import Patience
 from harness.runs.stories.script_faults import ScriptFaults
+from harness.runs.stories.steps.faults import kept_everything
 from harness.runs.stories.story_world import StepError, StoryWorld
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
@@ -208,7 +208,7 @@ def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
     """A fault that lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
     looks = []
     perfect_world.replicas = object()
-    story_world = StoryWorld(perfect_world, "t-0", {}, None, None, grouped=False)
+    story_world = StoryWorld(perfect_world, "t-0", {}, grouped=False)
     story_world.look = lambda: looks.append(1)
     story_world.until(lambda: len(looks) > 2, 1_000)
     assert len(looks) == 3
