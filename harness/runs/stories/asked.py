@@ -55,14 +55,14 @@ class Questions:
 
     def _of_transactions(self) -> Iterator[tuple[str, Told]]:
         yield STABLE_END, self._stage.stable_end()
-        for name in self._stage.transactions.transactional_ids:
-            yield f"{TRANSACTIONAL_ID}{name}", self._stage.transaction(name)
+        for name in dict.fromkeys(each.transactional_id for each in self._stage.producers.values()):
+            yield f"{TRANSACTIONAL_ID}{name}", self._stage.state_of(name)
 
     def _of_group(self) -> Iterator[tuple[str, Told]]:
         partition, word = self._stage.partition, self._stage.group()
         yield COMMITTED, None if word.committed is None else word.committed.get(partition, NOTHING)
         yield MEMBERS, word.members
         yield ASSIGNED, word.assigned
-        for name, member in self._stage.members.everybody():
+        for name, member in self._stage.members.items():
             # Not how long it waits, and when it asks again: each client decides that.
             yield f"member {name}: assigned", member.assigned

@@ -75,8 +75,8 @@ class _Performer:
             workload,
             spec,
             recorder,
-            planned=script.transactions,
-            elsewhere=script.elsewhere,
+            keys=script.keys,
+            planned=script.planned,
             grouped=script.grouped,
         )
         self._questions = Questions(self._stage, grouped=script.grouped, transactional=bool(script.transactions))
@@ -143,9 +143,10 @@ class _Performer:
             self._workload.ask_committed(answers.append)
             stage.until(lambda: bool(answers), stage.patience.limit_ms)
         if of_transactions:
-            first = stage.transactions.first()
+            first = stage.new_producer("first")
+            first.init(lambda _: None)
             stage.until(lambda: first.ready, stage.patience.limit_ms)
-            first.client.close()
+            first.close()
         if of_groups or of_transactions:
             stage.order_coordinators()
 
@@ -213,15 +214,20 @@ class _Performer:
     def answer(self) -> None:
         stage = self._stage
         limit_ms = stage.settings.request_timeout_ms + stage.patience.answer_ms
-        records = stage.writes.records.values()
-        stage.until(lambda: all(record.answered for record in records) and not stage.transactions.waiting, limit_ms)
+        records, transactions = stage.records.values(), stage.transactions.values()
+
+        def all_answered() -> bool:
+            return all(each.answered for each in records) and not any(each.waits for each in transactions)
+
+        stage.until(all_answered, limit_ms)
         stage.writes.end()
-        stage.members.close()
+        for member in stage.members.values():
+            member.stop()
         if self._script.transactions:
-            stage.transactions.close()
+            for producer in stage.producers.values():
+                producer.close()
             # What is open is aborted now: a reader cannot tell that only a marker follows the last record.
             stage.until(lambda: stage.is_stable, stage.settings.transaction_timeout_ms + ABORT_MS)
-            stage.transactions.end()
 
     def lacking(self) -> dict[str, str]:
         """A broker that never returns is not missed."""

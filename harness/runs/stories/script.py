@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from harness.runs.stories.steps.groups import GroupStep
 from harness.runs.stories.steps.transactions import BeginTransaction, WriteElsewhere, WriteInTransaction
 from harness.runs.stories.steps.writes import WriteRecord
 from nemesis.faults import Fault
+from workloads.driver import DueWrite
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,26 +25,47 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
 
     @property
+    def writes(self) -> Iterator[WriteRecord | WriteInTransaction]:
+        """The steps that write a record."""
+        return (step for step in self.steps if isinstance(step, WriteRecord | WriteInTransaction))
+
+    @property
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
-        return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord | WriteInTransaction)))
+        return (BASE, *(step.record for step in self.writes))
+
+    @property
+    def keys(self) -> Mapping[str, bytes]:
+        """The key of each record: that of the one that it is written over, or deletes, or else its own name."""
+        keys: dict[str, bytes] = {}
+        for step in self.writes:
+            keys[step.record] = keys.get(step.keyed_as, step.keyed_as.encode())
+        return keys
 
     @property
     def transactions(self) -> Mapping[str, tuple[str, ...]]:
         """The records of each transaction, in their order; empty where it has none."""
-        begun = [step.transaction for step in self.steps if isinstance(step, BeginTransaction)]
-        writes = [step for step in self.steps if isinstance(step, WriteInTransaction)]
-        return {name: tuple(step.record for step in writes if step.transaction == name) for name in begun}
+        return {name: tuple(step.record for step in steps) for name, steps in self._of_transactions.items()}
 
     @property
-    def elsewhere(self) -> frozenset[str]:
-        """The records that transactions write to a second log partition."""
-        return frozenset(step.record for step in self.steps if isinstance(step, WriteElsewhere))
+    def planned(self) -> Mapping[str, list[DueWrite]]:
+        """The writes of each transaction, to the first log partition or elsewhere, in their order."""
+        keys = self.keys
+        return {
+            name: [DueWrite(0, 0, int(isinstance(step, WriteElsewhere)), keys[step.record], 0) for step in steps]
+            for name, steps in self._of_transactions.items()
+        }
+
+    @property
+    def _of_transactions(self) -> Mapping[str, list[WriteInTransaction]]:
+        begun = [step.transaction for step in self.steps if isinstance(step, BeginTransaction)]
+        writes = [step for step in self.steps if isinstance(step, WriteInTransaction)]
+        return {name: [step for step in writes if step.transaction == name] for name in begun}
 
     @property
     def log_partitions(self) -> int:
         """The number of log partitions that it writes to."""
-        return 2 if self.elsewhere else 1
+        return 1 if self.first(WriteElsewhere) is None else 2
 
     @property
     def grouped(self) -> bool:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from harness.ground.errors import PlanError
 from harness.plan import RunSpec
-from harness.runs.stories.members import ScriptMembers
-from harness.runs.stories.outside_commits import OutsideCommits
 from harness.runs.stories.patience import Patience
 from harness.runs.stories.script_faults import ScriptFaults
 from harness.runs.stories.story_world import StoryWorld
-from harness.runs.stories.transactions import ScriptTransactions
+from harness.runs.stories.trace import StepError
 from harness.runs.stories.writes import ScriptedRecord, Writes
 from harness.worlds.contract import World
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
 from workloads import Recorder
-from workloads.driver import Workload
+from workloads.driver import DueWrite, SendCounts, SteppedMember, SteppedProducer, SteppedTransaction, Workload, Writers
 from workloads.history import HistoryInMemory
 
 
 class Stage(StoryWorld):
     """A story's world with the clients and the faults of its script.
 
-    ``planned`` are the records of each transaction of the script, of which those ``elsewhere`` are for a second log
-    partition.
+    ``keys`` are those of the records of the script, ``planned`` the writes of each of its transactions.
 
     Attributes:
         read_last: the names of the records that the last reader got whose level is its own.
@@ -39,8 +36,8 @@ class Stage(StoryWorld):
         spec: RunSpec,
         recorder: Recorder,
         *,
-        planned: Mapping[str, tuple[str, ...]],
-        elsewhere: frozenset[str],
+        keys: Mapping[str, bytes],
+        planned: Mapping[str, Sequence[DueWrite]],
         grouped: bool,
     ) -> None:
         if world.direct is None:
@@ -49,32 +46,25 @@ class Stage(StoryWorld):
         super().__init__(world, workload.partitions[0], records, grouped=grouped)
         self.workload: Final = workload
         self.clients: Final = world.clients
+        self.direct: Final = world.direct
         self.settings: Final = spec.chosen()
         self.patience: Final = Patience.of(spec)
         self.poll_wait_ms: Final = spec.workload.poll_wait_ms
+        keyed = "compact" in self.settings.cleanup_policy
+        writers = Writers(world.clients, world.clock, recorder, workload.new_process, SendCounts(), keyed)
         self.writes: Final = Writes(
-            world.direct,
-            self.partition,
-            self.settings,
-            records,
-            clock=world.clock,
-            recorder=recorder,
-            new_process=workload.new_process,
+            world.direct, self.partition, self.settings, writers=writers, records=records, keys=keys
         )
-        self.transactions: Final = ScriptTransactions(
-            world.clients,
-            workload.partitions,
-            records,
-            planned=planned,
-            elsewhere=elsewhere,
-            keyed="compact" in self.settings.cleanup_policy,
-            clock=world.clock,
-            # Where transactions of a script with a group have no record, they are no part of its history.
-            recorder=HistoryInMemory() if grouped and not any(planned.values()) else recorder,
-            new_process=workload.new_process,
-        )
-        self.members: Final = ScriptMembers(workload)
-        self.outside: Final = OutsideCommits(world, self.transactions, workload.membership, workload.new_process)
+        # Where transactions of a script with a group have no record, they are no part of its history.
+        judged = not grouped or any(planned.values())
+        self._writers = writers if judged else writers._replace(recorder=HistoryInMemory())
+        self.records: Final = records
+        self.planned: Final = planned
+        #: Producers with transactional ids, transactions and members of the group, by name. Each of the first and of
+        #: the last is a client of its own; those that are gone are there too.
+        self.producers: Final[dict[str, SteppedProducer]] = {}
+        self.transactions: Final[dict[str, SteppedTransaction]] = {}
+        self.members: Final[dict[str, SteppedMember]] = {}
         self.read_last: tuple[str, ...] | None = None
 
     def begin_faults(self, cause: Cause, witness: Callable[[Receipt], None]) -> None:
@@ -82,6 +72,31 @@ class Stage(StoryWorld):
         self.open_faults = OpenFaults(self.target, lambda: self.now_us, witness)
         self.look = self.open_faults.view
         self.faults = ScriptFaults(self, self.open_faults, cause)
+
+    def new_producer(self, transactional_id: str) -> SteppedProducer:
+        """Another producer with this transactional id, which has not asked yet to be in charge."""
+        before = [each for each in self.producers.values() if each.transactional_id == transactional_id]
+        return SteppedProducer(self._writers, self.workload.partitions, transactional_id, before)
+
+    def producer(self, name: str) -> SteppedProducer:
+        """The producer of that name.
+
+        Raises:
+            StepError: it was not made.
+        """
+        if name not in self.producers:
+            raise StepError(f"the producer {name} was not made")
+        return self.producers[name]
+
+    def transaction(self, name: str) -> SteppedTransaction:
+        """The transaction of that name.
+
+        Raises:
+            StepError: it was not begun.
+        """
+        if name not in self.transactions or self.transactions[name].refused:
+            raise StepError(f"the transaction {name} was not begun")
+        return self.transactions[name]
 
     def moment(self, finished: Callable[[], bool], moments: int = 1) -> None:
         """Let some moments pass, in each of which an answer comes if one can, or less if that is ``finished()``."""

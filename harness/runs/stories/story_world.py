@@ -102,7 +102,7 @@ class StoryWorld:
         """The word of the coordinator about the group."""
         return GroupWord() if self.coordinator is None else self._replicas.group(self.coordinator)
 
-    def transaction(self, transactional_id: str) -> str | None:
+    def state_of(self, transactional_id: str) -> str | None:
         """The word of the coordinator of transactions about a transactional id."""
         coordinator = self.coordinator_of(TRANSACTIONS_LOG)
         return None if coordinator is None else self._replicas.transaction(coordinator, transactional_id)

@@ -7,8 +7,7 @@ only when nothing can be sent again, so the operation ends then (:meth:`Writes.e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import count
 from typing import Final
@@ -17,23 +16,19 @@ from typing_extensions import override
 
 from harness.runs.stories.trace import ACKNOWLEDGED, REFUSED, RecordEnd
 from harness.worlds.contract import DirectClient, DirectWrite
-from workloads import Clock, Event, EventType, Function, Recorder, SendOutcome, Settings
+from workloads import Event, EventType, Function, SendOutcome, Settings
 from workloads import Send as Sent
-from workloads.driver import SendCounts
+from workloads.driver import SendCounts, Writers
 from workloads.values import encode, join, record_key_of
 
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
 FIRST_PRODUCER_ID: Final = 1_000_000
 #: The fate of a record, by the end of its operation.
 _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
+_KINDS: Final = {outcome: kind for kind, outcome in _OUTCOMES.items()}
 
 #: Kinds of answers to an attempt, from the one that says least of a record.
 _WORTH: Final = (EventType.FAIL, EventType.INFO, EventType.OK)
-
-
-def key_in(records: Mapping[str, ScriptedRecord], name: str) -> bytes:
-    """The key of a record by its name: its own, or that of the one that it was written over."""
-    return records[name].key if name in records else name.encode()
 
 
 class ScriptedProducer:
@@ -49,30 +44,23 @@ class ScriptedProducer:
 class ScriptedRecord(ABC):
     """One record of a script, by its ``value`` in the history, and what is known of it."""
 
-    def __init__(self, value: int, key: bytes) -> None:
+    def __init__(self, value: int) -> None:
         self.value = value
-        self.key = key
-        self.unanswered = 0
-        self.outcome: SendOutcome | None = None
 
     @property
+    @abstractmethod
+    def outcome(self) -> SendOutcome | None:
+        """The best that is known of it."""
+
+    @property
+    @abstractmethod
     def answered(self) -> bool:
         """True if every attempt was answered, or one was with success."""
-        return self.acknowledged or not self.unanswered
 
     @property
     def acknowledged(self) -> bool:
         """True if one attempt was answered with success."""
         return self.outcome is not None and self.outcome.type is EventType.OK
-
-    def take(self, outcome: SendOutcome) -> None:
-        """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused.
-
-        Of two that say as much it is the later one.
-        """
-        self.unanswered -= 1
-        if self.outcome is None or _WORTH.index(outcome.type) >= _WORTH.index(self.outcome.type):
-            self.outcome = outcome
 
     @abstractmethod
     def end(self) -> RecordEnd:
@@ -82,12 +70,29 @@ class ScriptedRecord(ABC):
 class DirectRecord(ScriptedRecord):
     """A record that the script sends to a broker: a process of its own of the history."""
 
+    outcome: SendOutcome | None = None
+
     def __init__(self, process: int, instance: int, write: DirectWrite, *, judged: bool) -> None:
-        super().__init__(join(process, 0), write.key)
+        super().__init__(join(process, 0))
         self.process = process
         self.instance = instance
         self.write = write
         self.judged = judged
+        self.unanswered = 0
+
+    @property
+    @override
+    def answered(self) -> bool:
+        return self.acknowledged or not self.unanswered
+
+    def take(self, outcome: SendOutcome) -> None:
+        """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused.
+
+        Of two that say as much it is the later one.
+        """
+        self.unanswered -= 1
+        if self.outcome is None or _WORTH.index(outcome.type) >= _WORTH.index(self.outcome.type):
+            self.outcome = outcome
 
     @override
     def end(self) -> RecordEnd:
@@ -99,28 +104,29 @@ class DirectRecord(ScriptedRecord):
 
 
 class Writes:
-    """All single writes of one performance to one log partition. ``records`` are those of the whole script, by name."""
+    """All single writes of one performance to one log partition.
+
+    ``records`` are those of the whole script that were sent, and ``keys`` those of all that it sends, by name.
+    """
 
     def __init__(
         self,
         client: DirectClient,
         partition: str,
         settings: Settings,
-        records: dict[str, ScriptedRecord],
         *,
-        clock: Clock,
-        recorder: Recorder,
-        new_process: Callable[[], int],
+        writers: Writers,
+        records: dict[str, ScriptedRecord],
+        keys: Mapping[str, bytes],
     ) -> None:
         self._client = client
         self._partition = partition
         self._settings = settings
-        self._clock = clock
-        self._recorder = recorder
-        self._new_process = new_process
+        self._writers = writers
         self._producers: dict[str, ScriptedProducer] = {}
         self._sent: list[DirectRecord] = []
         self._nudges = count(1)
+        self._keys = keys
         self.records = records
 
     def send(
@@ -130,21 +136,19 @@ class Writes:
         *,
         acks: int | None = None,
         producer: str | None = None,
-        over: str | None = None,
-        deletes: str | None = None,
+        tombstone: bool = False,
         judged: bool = True,
     ) -> DirectRecord:
         """Send a new record, with the acks of the settings unless said otherwise.
 
-        One that ``deletes`` another record is the tombstone of its key. One that is not ``judged`` ends as unknown,
-        whatever its answer.
+        One that is not ``judged`` ends as unknown, whatever its answer.
         """
-        process = self._new_process()
+        process = self._writers.new_process()
         made = self._producers.setdefault(
             producer or f"of {name}", ScriptedProducer(process, FIRST_PRODUCER_ID + process)
         )
         idempotent = self._settings.enable_idempotence
-        key = key_in(self.records, deletes or over or name)
+        key = self._keys.get(name, name.encode())
         write = DirectWrite(
             partition=self._partition,
             key=key,
@@ -154,7 +158,7 @@ class Writes:
             producer_id=made.producer_id if idempotent else -1,
             producer_epoch=made.epoch if idempotent else -1,
             sequence=made.next_sequence if idempotent else -1,
-            tombstone=deletes is not None,
+            tombstone=tombstone,
         )
         made.next_sequence += 1
         record = self.records[name] = DirectRecord(process, made.instance, write, judged=judged)
@@ -189,14 +193,10 @@ class Writes:
 
     def counts(self) -> SendCounts:
         """The number of records, by how they ended."""
-        outcomes = Counter(end.outcome for end in self.ends().values())
-        attempted, acknowledged, refused = len(self.records), outcomes[ACKNOWLEDGED], outcomes[REFUSED]
-        return SendCounts(
-            attempted=attempted,
-            acknowledged=acknowledged,
-            rejected=refused,
-            unknown=attempted - acknowledged - refused,
-        )
+        counts = SendCounts(attempted=len(self.records))
+        for end in self.ends().values():
+            counts.count(_KINDS.get(end.outcome, EventType.INFO))
+        return counts
 
     def ends(self) -> dict[str, RecordEnd]:
         """The client's knowledge of each record, by name."""
@@ -210,11 +210,11 @@ class Writes:
 
     def _record(self, record: DirectRecord, kind: EventType) -> None:
         outcome = record.outcome if kind is not EventType.INVOKE else None
-        key = record_key_of(record.write.key) if "compact" in self._settings.cleanup_policy else None
+        key = record_key_of(record.write.key) if self._writers.keyed else None
         offset = outcome.offset if outcome else None
-        self._recorder.record(
+        self._writers.recorder.record(
             Event(
-                time_us=self._clock.now_us(),
+                time_us=self._writers.clock.now_us(),
                 process=record.process,
                 instance=record.instance,
                 type=kind,

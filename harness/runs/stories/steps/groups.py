@@ -7,8 +7,9 @@ only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar, Final
+
+import msgspec
 
 from harness.runs.stories.names import BrokerRole, Record
 from harness.runs.stories.stage import Stage
@@ -33,6 +34,36 @@ class MemberStep(GroupStep, frozen=True, kw_only=True):
 
     member: str
 
+    def awake(self, stage: Stage) -> SteppedMember:
+        """The member, which can do something now.
+
+        Raises:
+            StepError: it cannot; the text says why.
+        """
+        member = stage.members[self.member]
+        if member.gone:
+            raise StepError(f"the member {self.member} is gone")
+        if member.frozen:
+            raise StepError(f"the member {self.member} stands still; write: thaw {self.member}")
+        return member
+
+    def at_rest(self, stage: Stage) -> SteppedMember:
+        """The member, which can begin something now; errors as :meth:`awake`."""
+        member = self.awake(stage)
+        if member.busy:
+            raise StepError(f"the member {self.member} has not done its work; write: finish {self.member}")
+        return member
+
+    def between_calls(self, stage: Stage) -> SteppedMember:
+        """The member, whose library has nothing to do: a call that is open would go on without it.
+
+        Errors as :meth:`awake`.
+        """
+        member = self.awake(stage)
+        if member.busy and not member.halfway:
+            raise StepError(f"the member {self.member} waits for an answer; write: wait until {self.member} is done")
+        return member
+
 
 class JoinGroup(MemberStep, frozen=True, kw_only=True):
     """Make a member of the group. It polls once; what it reads it processes and commits as commit.mode says."""
@@ -40,7 +71,9 @@ class JoinGroup(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "join NEWMEMBER:member"
 
     def act(self, stage: Stage) -> str:
-        return _after_turn(stage.members.join(self.member), stage, stage.patience.polls_max)
+        made = stage.members[self.member] = stage.workload.begin_member(len(stage.members))
+        made.start()
+        return _after_turn(made, stage, stage.patience.polls_max)
 
 
 class PollOnce(MemberStep, frozen=True, kw_only=True):
@@ -50,7 +83,7 @@ class PollOnce(MemberStep, frozen=True, kw_only=True):
     halfway: ClassVar[bool] = False
 
     def act(self, stage: Stage) -> str:
-        member = stage.members.at_rest(self.member)
+        member = self.at_rest(stage)
         member.take_turn(halfway=self.halfway)
         return _after_turn(member, stage, stage.patience.polls_max, halfway=self.halfway)
 
@@ -72,7 +105,7 @@ class PollUntil(MemberStep, frozen=True, kw_only=True):
     states: tuple[ScriptState, ...]
 
     def act(self, stage: Stage) -> str:
-        member = stage.members.at_rest(self.member)
+        member = self.at_rest(stage)
 
         def reached() -> bool:
             if all_hold(self.states, stage):
@@ -94,7 +127,7 @@ class FinishWork(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "finish MEMBER:member"
 
     def act(self, stage: Stage) -> str:
-        member = stage.members.awake(self.member)
+        member = self.awake(stage)
         if not member.busy:
             raise StepError(f"the member {self.member} has nothing left to do")
         member.go_on()
@@ -107,7 +140,7 @@ class FreezeMember(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "freeze MEMBER:member"
 
     def act(self, stage: Stage) -> None:
-        stage.members.between_calls(self.member).frozen = True
+        self.between_calls(stage).frozen = True
 
 
 class ThawMember(MemberStep, frozen=True, kw_only=True):
@@ -116,7 +149,7 @@ class ThawMember(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "thaw MEMBER:member"
 
     def act(self, stage: Stage) -> None:
-        member = stage.members.member(self.member)
+        member = stage.members[self.member]
         if not member.frozen:
             raise StepError(f"the member {self.member} does not stand still")
         member.frozen = False
@@ -128,7 +161,7 @@ class LeaveGroup(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "leave MEMBER:member"
 
     def act(self, stage: Stage) -> None:
-        stage.members.at_rest(self.member).stop()
+        self.at_rest(stage).stop()
         stage.let_pass(stage.patience.answer_ms)
 
 
@@ -138,7 +171,7 @@ class CrashMember(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "crash MEMBER:member"
 
     def act(self, stage: Stage) -> None:
-        stage.members.between_calls(self.member).crash()
+        self.between_calls(stage).crash()
 
 
 class HandOver(MemberStep, frozen=True, kw_only=True):
@@ -152,11 +185,11 @@ class HandOver(MemberStep, frozen=True, kw_only=True):
     transaction: str
 
     def act(self, stage: Stage) -> str:
-        member = stage.members.awake(self.member)
+        member = self.awake(stage)
         part = Reached(stage.partition, _behind((self.record,), stage))
-        transaction = stage.transactions.transaction(self.transaction)
+        transaction = stage.transaction(self.transaction)
         answers: list[SendOutcome] = []
-        member.hand_over(part, transaction.instance.calls, answers.append)
+        member.hand_over(part, transaction.producer.calls, answers.append)
         stage.moment(lambda: bool(answers), _MOMENTS)
         if not answers:
             return "no answer yet"
@@ -189,20 +222,34 @@ class SetGroup(GroupStep, frozen=True, kw_only=True):
     """Commit for the group, which has no member, that it is behind this record: at once, or with the transaction."""
 
     form: ClassVar[str] = "set group behind RECORD:record [in TRANSACTION:transaction]"
-    others: ClassVar[bool] = False
+    suffix: ClassVar[str] = ""
     record: Record
     transaction: str | None = None
 
     def act(self, stage: Stage) -> None:
         offsets = {stage.partition: _behind((self.record,), stage)}
-        _from_outside(partial(stage.outside.commit, offsets, others=self.others, transaction=self.transaction), stage)
+        transaction = None if self.transaction is None else stage.transaction(self.transaction)
+        group = stage.workload.membership.group
+        membership = msgspec.structs.replace(stage.workload.membership, group=f"{group}{self.suffix}")
+        consumer = stage.clients.consumer(stage.workload.new_process(), membership)
+        assert consumer.commits is not None, "it was made with a membership"  # noqa: S101
+        answers: list[str] = []
+        if transaction is None:
+            consumer.commits.commit(offsets, lambda answer: answers.append(answer.error or ""))
+        else:
+            send, sent = transaction.producer.calls.send_offsets, _into(answers)
+            consumer.commits.ask_member(lambda token: send(offsets, token, sent))
+        try:
+            _await(answers, stage)
+        finally:
+            consumer.close()
 
 
 class SetOthers(SetGroup, frozen=True, kw_only=True):
     """The same for another group: its commits let segments of the log of groups end, which then are cleaned."""
 
     form: ClassVar[str] = "set others behind RECORD:record [in TRANSACTION:transaction]"
-    others: ClassVar[bool] = True
+    suffix: ClassVar[str] = "-others"
 
 
 class ForgetGroup(GroupStep, frozen=True, kw_only=True):
@@ -211,12 +258,25 @@ class ForgetGroup(GroupStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "delete group"
 
     def act(self, stage: Stage) -> None:
-        _from_outside(partial(stage.outside.delete, stage.node(BrokerRole.COORDINATOR)), stage)
+        answers: list[str] = []
+        coordinator = stage.node(BrokerRole.COORDINATOR)
+        stage.direct.delete_group(coordinator, stage.workload.membership.group, _into(answers))
+        _await(answers, stage)
 
 
-def _from_outside(act: Callable[[Callable[[str], None]], None], stage: Stage) -> None:
-    answers: list[str] = []
-    act(answers.append)
+def _into(answers: list[str]) -> Callable[[SendOutcome], None]:
+    """Add what a request was answered: why it was refused, or nothing."""
+    return lambda outcome: answers.append(
+        "" if outcome.type is EventType.OK else outcome.error or "no reason was given"
+    )
+
+
+def _await(answers: list[str], stage: Stage) -> None:
+    """Wait a moment for an answer from outside of the group.
+
+    Raises:
+        StepError: there is none, or it was refused.
+    """
     stage.moment(lambda: bool(answers), _MOMENTS)
     if not answers or answers[0]:
         raise StepError(answers[0] if answers else "no answer yet")
@@ -268,10 +328,10 @@ class IsAssigned(MemberState, frozen=True):
     expected: bool = True
 
     def holds(self, stage: Stage) -> bool:
-        return stage.members.member(self.member).assigned is self.expected
+        return stage.members[self.member].assigned is self.expected
 
     def instead(self, stage: Stage) -> str:
-        assigned = stage.members.member(self.member).assigned
+        assigned = stage.members[self.member].assigned
         return "it is assigned the log partition" if assigned else "it is assigned nothing"
 
 
@@ -281,10 +341,10 @@ class IsDone(MemberState, frozen=True):
     form: ClassVar[str] = "MEMBER:member is done"
 
     def holds(self, stage: Stage) -> bool:
-        return not stage.members.member(self.member).busy
+        return not stage.members[self.member].busy
 
     def instead(self, stage: Stage) -> str:
-        return "it stops halfway" if stage.members.member(self.member).halfway else "it waits for an answer"
+        return "it stops halfway" if stage.members[self.member].halfway else "it waits for an answer"
 
 
 class HasCommitted(MemberState, frozen=True):
@@ -295,11 +355,11 @@ class HasCommitted(MemberState, frozen=True):
 
     def holds(self, stage: Stage) -> bool:
         behind = stage.next_offset(self.record)
-        committed = stage.members.member(self.member).committed.get(stage.partition, NOTHING)
+        committed = stage.members[self.member].committed.get(stage.partition, NOTHING)
         return behind is not None and committed >= behind
 
     def instead(self, stage: Stage) -> str:
-        committed = stage.members.member(self.member).committed.get(stage.partition, "nothing")
+        committed = stage.members[self.member].committed.get(stage.partition, "nothing")
         return f"its commits were taken up to {committed}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 from harness.runs.stories.names import Broker, Record
 from harness.runs.stories.stage import Stage
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
 from harness.runs.stories.trace import StepError, broker_words
-from harness.runs.stories.transactions import TransactionAnswer
+from harness.runs.stories.transactions import TransactionalRecord
 from workloads import EventType, SendOutcome
+from workloads.driver import Asked, TransactionAnswer
 
 #: A producer that comes while markers are written is told to come back, which takes it longer than one answer.
 _MOMENTS: Final = 3
@@ -29,7 +30,10 @@ class InitProducer(TransactionStep, frozen=True, kw_only=True):
     after: str | None = None
 
     def act(self, stage: Stage) -> str:
-        made = stage.transactions.init(self.producer, self.after)
+        transactional_id = self.producer if self.after is None else stage.producer(self.after).transactional_id
+        made = stage.new_producer(transactional_id)
+        stage.producers[self.producer] = made
+        made.init(lambda _: None)
         stage.moment(lambda: made.answer is not None, _MOMENTS)
         return "no answer yet" if made.answer is None else _answer("ready", made.answer)
 
@@ -45,8 +49,11 @@ class BeginTransaction(TransactionStep, frozen=True, kw_only=True):
     producer: str
 
     def act(self, stage: Stage) -> None:
+        producer = stage.producer(self.producer)
+        if not producer.ready:
+            raise StepError(f"the producer {self.producer} is not ready; write: wait until {self.producer} is ready")
         answers: list[SendOutcome] = []
-        stage.transactions.begin(self.transaction, self.producer, answers.append)
+        stage.transactions[self.transaction] = producer.open(stage.planned[self.transaction], answers.append)
         stage.moment(lambda: bool(answers), _MOMENTS)
         if not answers or answers[0].type is not EventType.OK:
             raise StepError(_answer("", answers[0]) if answers else "its producer does not answer")
@@ -60,13 +67,24 @@ class WriteInTransaction(TransactionStep, frozen=True, kw_only=True):
     transaction: str
     over: Record | None = None
 
+    @property
+    def keyed_as(self) -> Record:
+        """The record that has the same key, or the record itself."""
+        return self.over or self.record
+
     def act(self, stage: Stage) -> str:
-        record = stage.transactions.send(self.record, self.transaction, self.over)
+        record = self._sent(stage)
         stage.moment(lambda: record.answered, _MOMENTS)
         if record.outcome is None:
             return "no answer yet"
         offset = "" if record.outcome.offset is None else f"at offset {record.outcome.offset}"
         return _answer(offset, record.outcome)
+
+    def _sent(self, stage: Stage) -> TransactionalRecord:
+        transaction = stage.transaction(self.transaction)
+        record = TransactionalRecord(transaction.producer.send_next(transaction), transaction)
+        stage.records[self.record] = record
+        return record
 
 
 class WriteElsewhere(WriteInTransaction, frozen=True, kw_only=True):
@@ -81,7 +99,7 @@ class SendInTransaction(WriteInTransaction, frozen=True, kw_only=True):
     form: ClassVar[str] = "send NEW:record in TRANSACTION:transaction [over RECORD:over]"
 
     def act(self, stage: Stage) -> str:
-        stage.transactions.send(self.record, self.transaction, self.over)
+        self._sent(stage)
         return "sent"
 
 
@@ -89,20 +107,23 @@ class Commit(TransactionStep, frozen=True, kw_only=True):
     """Ask for its commit, and wait 300 ms for the answer."""
 
     form: ClassVar[str] = "commit TRANSACTION:transaction"
-    asks: ClassVar[Literal["commit", "abort"]] = "commit"
+    asks: ClassVar[Asked] = "commit"
     transaction: str
 
     def act(self, stage: Stage) -> str:
-        asked = stage.transactions.ask(self.transaction, self.asks)
+        asked = stage.transaction(self.transaction)
+        if asked.end is not None or asked.waits:
+            raise StepError(f"the transaction {self.transaction} was ended already")
+        asked.producer.ask(asked, self.asks)
         stage.moment(lambda: asked.answer is not None, _MOMENTS)
-        return "no answer yet" if asked.answer is None else _answer(str(asked.end), asked.answer)
+        return "no answer yet" if asked.answer is None else _answer(str(asked.answered), asked.answer)
 
 
 class Abort(Commit, frozen=True, kw_only=True):
     """Ask for its abort, and wait 300 ms for the answer."""
 
     form: ClassVar[str] = "abort TRANSACTION:transaction"
-    asks: ClassVar[Literal["commit", "abort"]] = "abort"
+    asks: ClassVar[Asked] = "abort"
 
 
 def _answer(word: str, outcome: SendOutcome) -> str:
@@ -125,10 +146,11 @@ class IsReady(CoordinatedState, frozen=True):
     producer: str
 
     def holds(self, stage: Stage) -> bool:
-        return stage.transactions.instance(self.producer).ready
+        return stage.producer(self.producer).ready
 
     def instead(self, stage: Stage) -> str:
-        return stage.transactions.instance(self.producer).in_words
+        answer = stage.producer(self.producer).answer
+        return "it has no answer" if answer is None else answer.error or "it is ready"
 
 
 class IsCommitted(CoordinatedState, frozen=True):
@@ -139,10 +161,13 @@ class IsCommitted(CoordinatedState, frozen=True):
     transaction: str
 
     def holds(self, stage: Stage) -> bool:
-        return stage.transactions.transaction(self.transaction).end is self.how
+        return stage.transaction(self.transaction).answered is self.how
 
     def instead(self, stage: Stage) -> str:
-        return stage.transactions.transaction(self.transaction).in_words
+        transaction = stage.transaction(self.transaction)
+        if transaction.answer is None:
+            return "it has no answer" if transaction.waits else "it is open"
+        return _answer(f"it is {transaction.answered}", transaction.answer)
 
 
 class IsAborted(IsCommitted, frozen=True):

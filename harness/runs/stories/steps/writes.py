@@ -29,11 +29,14 @@ class WriteRecord(Step, frozen=True, kw_only=True):
         node, record = self._sent(stage)
         return f"sent to {node}: {_answer(record, stage)}"
 
-    def _sent(self, stage: Stage, deletes: Record | None = None) -> tuple[int, DirectRecord]:
+    @property
+    def keyed_as(self) -> Record:
+        """The record that has the same key, or the record itself."""
+        return self.over or self.record
+
+    def _sent(self, stage: Stage, *, tombstone: bool = False) -> tuple[int, DirectRecord]:
         node = _receiver(self.to, stage)
-        return node, stage.writes.send(
-            self.record, node, over=self.over, acks=self.acks, producer=self.producer, deletes=deletes
-        )
+        return node, stage.writes.send(self.record, node, acks=self.acks, producer=self.producer, tombstone=tombstone)
 
 
 class SendRecord(WriteRecord, frozen=True, kw_only=True):
@@ -52,8 +55,12 @@ class DeleteKey(WriteRecord, frozen=True, kw_only=True):
     limits: ClassVar[WorldLimits] = WorldLimits.NOT_ON_PROCESSES
     deletes: Record
 
+    @property
+    def keyed_as(self) -> Record:
+        return self.deletes
+
     def act(self, stage: Stage) -> str:
-        node, record = self._sent(stage, self.deletes)
+        node, record = self._sent(stage, tombstone=True)
         return f"sent to {node}: {_answer(record, stage)}"
 
 
