@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
-from harness.runs.stories.names import Broker, BrokerRole, Record
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import Broker, BrokerRole, Record
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import StepError, broker_words
 from harness.runs.stories.steps.form import Form
 from harness.runs.stories.steps.step import Step, WorldLimits
-from harness.runs.stories.trace import StepError, broker_words
 from nemesis.cluster import CONTROLLER, Capability, Link
 from nemesis.evidence import Evidence
 from nemesis.faults import FAULTS, DropMessages, Fault, LinkFault, Partition
@@ -39,7 +39,7 @@ class Begin(Step, frozen=True, kw_only=True):
 
     @classmethod
     def forms(cls) -> Iterator[Form]:
-        """Those of faults, and of what undoes them: the faults together that one repair undoes, and then the repair."""
+        """The faults together that one repair undoes, each repair after its faults, and those that nothing undoes."""
         for verb, repair in REPAIRS.items():
             undone = [fault for fault in SPOKEN if fault.lasts and fault.undone_by == repair]
             yield from map(cls._form, undone)
@@ -59,7 +59,7 @@ class Begin(Step, frozen=True, kw_only=True):
     def uses(self) -> tuple[Capability, ...]:
         return self.fault.needs
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         kept = []
         if self.links:
             stage.faults.hit_links(self.fault, self.links, **({"api": self.api} if self.api else {}))
@@ -97,7 +97,7 @@ class Undo(Step, frozen=True, kw_only=True):
         """The repair of this verb; only the verb goes along to another process."""
         return REPAIRS[self.verb]
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         for node in map(stage.node, self.nodes):
             stage.faults.repair(self.repair, node)
         if not self.nodes:
@@ -112,7 +112,7 @@ class MoveCoordinator(Step, frozen=True, kw_only=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LEADERSHIP,)
     broker: Broker
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         node = stage.node(self.broker)
         if stage.coordinator != node and (refused := stage.move_coordinator(node)):
             raise StepError(f"refused: {refused}")
@@ -131,7 +131,7 @@ class ReleaseFirst(Step, frozen=True, kw_only=True):
     def frees_links(self) -> bool:
         return True
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         return stage.faults.release_one(self.link, newest=self.newest)
 
 
@@ -153,7 +153,7 @@ class Flush(NodeStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "flush NODES:nodes"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         for node in map(stage.node, self.nodes):
             stage.flush(node)
 
@@ -163,7 +163,7 @@ class Abandon(NodeStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "never start NODES:nodes"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         stage.faults.abandoned |= {stage.node(broker) for broker in self.nodes}
 
 
@@ -177,7 +177,7 @@ class Withhold(NodeStep, frozen=True, kw_only=True):
     strikes: ClassVar[type[Fault]] = DropMessages
     needs: ClassVar[tuple[Capability, ...]] = DropMessages.needs
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         links = [Link(CONTROLLER, stage.node(broker)) for broker in self.nodes]
         stage.faults.hit_links(self.strikes, links, api="UpdateMetadata")
 
@@ -189,7 +189,7 @@ class Isolate(NodeStep, frozen=True, kw_only=True):
     strikes: ClassVar[type[Fault]] = Partition
     needs: ClassVar[tuple[Capability, ...]] = Partition.needs
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         for node in map(stage.node, self.nodes):
             _cut(node, [other for other in (*stage.brokers, CONTROLLER) if other != node], stage)
 
@@ -204,7 +204,7 @@ class Shrink(NodeStep, frozen=True, kw_only=True):
     strikes: ClassVar[type[Fault]] = DropMessages
     needs: ClassVar[tuple[Capability, ...]] = DropMessages.needs
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         leader = stage.node(BrokerRole.LEADER)
         nodes = {stage.node(broker) for broker in self.nodes}
         stage.faults.hit_links(self.strikes, [Link(node, leader) for node in nodes], api="Fetch")
@@ -222,7 +222,7 @@ class Fence(NodeStep, frozen=True, kw_only=True):
     strikes: ClassVar[type[Fault]] = Partition
     needs: ClassVar[tuple[Capability, ...]] = Partition.needs
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         nodes = [stage.node(broker) for broker in self.nodes]
         for node in nodes:
             _cut(node, [CONTROLLER], stage)
@@ -230,7 +230,7 @@ class Fence(NodeStep, frozen=True, kw_only=True):
             raise StepError(f"not fenced after {stage.patience.limit_ms} ms")
 
 
-def _cut(node: int, others: Iterable[int], stage: Stage) -> None:
+def _cut(node: int, others: Iterable[int], stage: StoryStage) -> None:
     links = [link for other in others for link in (Link(node, other), Link(other, node))]
     stage.faults.hit_links(Partition, links)
 

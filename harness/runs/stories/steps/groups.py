@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from harness.runs.stories.names import BrokerRole, Record
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import BrokerRole, Record
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import StepError, record_name
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
 from harness.runs.stories.steps.waits import all_hold
-from harness.runs.stories.trace import StepError, record_name
 from workloads import NOTHING, EventType, Offsets, Reached, SendOutcome
 from workloads.driver import SteppedMember
 
@@ -34,7 +34,7 @@ class MemberStep(GroupStep, frozen=True, kw_only=True):
 
     member: str
 
-    def awake(self, stage: Stage) -> SteppedMember:
+    def awake(self, stage: StoryStage) -> SteppedMember:
         """The member, which can do something now.
 
         Raises:
@@ -47,14 +47,14 @@ class MemberStep(GroupStep, frozen=True, kw_only=True):
             raise StepError(f"the member {self.member} stands still; write: thaw {self.member}")
         return member
 
-    def at_rest(self, stage: Stage) -> SteppedMember:
+    def at_rest(self, stage: StoryStage) -> SteppedMember:
         """The member, which can begin something now; errors as :meth:`awake`."""
         member = self.awake(stage)
         if member.busy:
             raise StepError(f"the member {self.member} has not done its work; write: finish {self.member}")
         return member
 
-    def between_calls(self, stage: Stage) -> SteppedMember:
+    def between_calls(self, stage: StoryStage) -> SteppedMember:
         """The member, whose library has nothing to do: a call that is open would go on without it.
 
         Errors as :meth:`awake`.
@@ -70,7 +70,7 @@ class JoinGroup(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "join NEWMEMBER:member"
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         made = stage.members[self.member] = stage.workload.begin_member(len(stage.members))
         made.start()
         return _after_turn(made, stage, stage.patience.polls_max)
@@ -82,7 +82,7 @@ class PollOnce(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "poll MEMBER:member"
     halfway: ClassVar[bool] = False
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         member = self.at_rest(stage)
         member.take_turn(halfway=self.halfway)
         return _after_turn(member, stage, stage.patience.polls_max, halfway=self.halfway)
@@ -104,7 +104,7 @@ class PollUntil(MemberStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "poll MEMBER:member until STATES:states"
     states: tuple[ScriptState, ...]
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         member = self.at_rest(stage)
 
         def reached() -> bool:
@@ -126,7 +126,7 @@ class FinishWork(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "finish MEMBER:member"
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         member = self.awake(stage)
         if not member.busy:
             raise StepError(f"the member {self.member} has nothing left to do")
@@ -139,7 +139,7 @@ class FreezeMember(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "freeze MEMBER:member"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         self.between_calls(stage).frozen = True
 
 
@@ -148,7 +148,7 @@ class ThawMember(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "thaw MEMBER:member"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         member = stage.members[self.member]
         if not member.frozen:
             raise StepError(f"the member {self.member} does not stand still")
@@ -160,7 +160,7 @@ class LeaveGroup(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "leave MEMBER:member"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         self.at_rest(stage).stop()
         stage.let_pass(stage.patience.answer_ms)
 
@@ -170,7 +170,7 @@ class CrashMember(MemberStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "crash MEMBER:member"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         self.between_calls(stage).crash()
 
 
@@ -184,7 +184,7 @@ class HandOver(MemberStep, frozen=True, kw_only=True):
     record: Record
     transaction: str
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         member = self.awake(stage)
         part = Reached(stage.partition, _behind((self.record,), stage))
         transaction = stage.transaction(self.transaction)
@@ -205,7 +205,7 @@ class AskGroup(GroupStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "ask group [finds LAST:last_record]"
     last_record: tuple[Record, ...] | None = None
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         answers: list[Offsets | None] = []
         stage.workload.ask_committed(answers.append)
         stage.moment(lambda: bool(answers), _MOMENTS)
@@ -226,7 +226,7 @@ class SetGroup(GroupStep, frozen=True, kw_only=True):
     record: Record
     transaction: str | None = None
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         offsets = {stage.partition: _behind((self.record,), stage)}
         transaction = None if self.transaction is None else stage.transaction(self.transaction)
         group = stage.workload.membership.group
@@ -257,7 +257,7 @@ class ForgetGroup(GroupStep, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "delete group"
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         answers: list[str] = []
         coordinator = stage.node(BrokerRole.COORDINATOR)
         stage.direct.delete_group(coordinator, stage.workload.membership.group, _into(answers))
@@ -271,18 +271,18 @@ def _into(answers: list[str]) -> Callable[[SendOutcome], None]:
     )
 
 
-def _await(answers: list[str], stage: Stage) -> None:
+def _await(answers: list[str], stage: StoryStage) -> None:
     """Wait a moment for an answer from outside of the group.
 
     Raises:
-        StepError: there is none, or it was refused.
+        StepError: there was no answer, or it was refused.
     """
     stage.moment(lambda: bool(answers), _MOMENTS)
     if not answers or answers[0]:
         raise StepError(answers[0] if answers else "no answer yet")
 
 
-def _behind(record: tuple[Record, ...], stage: Stage) -> int:
+def _behind(record: tuple[Record, ...], stage: StoryStage) -> int:
     """The offset right behind a record; without one, that of a group that has committed nothing."""
     if not record:
         return NOTHING
@@ -292,7 +292,7 @@ def _behind(record: tuple[Record, ...], stage: Stage) -> int:
     return offset
 
 
-def _after_turn(member: SteppedMember, stage: Stage, polls_max: int = 1, *, halfway: bool = False) -> str:
+def _after_turn(member: SteppedMember, stage: StoryStage, polls_max: int = 1, *, halfway: bool = False) -> str:
     """Wait a moment for the turn to end, with more polls where one brings nothing; what became of it, in words."""
     polls = iter(range(1, polls_max))
 
@@ -327,10 +327,10 @@ class IsAssigned(MemberState, frozen=True):
     form: ClassVar[str] = "MEMBER:member is [NOT:expected] assigned"
     expected: bool = True
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.members[self.member].assigned is self.expected
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         assigned = stage.members[self.member].assigned
         return "it is assigned the log partition" if assigned else "it is assigned nothing"
 
@@ -340,10 +340,10 @@ class IsDone(MemberState, frozen=True):
 
     form: ClassVar[str] = "MEMBER:member is done"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return not stage.members[self.member].busy
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return "it stops halfway" if stage.members[self.member].halfway else "it waits for an answer"
 
 
@@ -353,12 +353,12 @@ class HasCommitted(MemberState, frozen=True):
     form: ClassVar[str] = "MEMBER:member has committed RECORD:record"
     record: Record
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         behind = stage.next_offset(self.record)
         committed = stage.members[self.member].committed.get(stage.partition, NOTHING)
         return behind is not None and committed >= behind
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         committed = stage.members[self.member].committed.get(stage.partition, "nothing")
         return f"its commits were taken up to {committed}"
 
@@ -369,8 +369,8 @@ class GroupIsEmpty(ScriptState, frozen=True):
     form: ClassVar[str] = "group is empty"
     limits: ClassVar[WorldLimits] = WorldLimits.NOT_ON_PROCESSES
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.group_is_empty is True
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return "no coordinator knows the group" if stage.group_is_empty is None else "it has members"

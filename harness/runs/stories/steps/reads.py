@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.runs.stories.names import Record
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import Record
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import reader_words
 from harness.runs.stories.steps.step import Step, WorldLimits
-from harness.runs.stories.trace import reader_words
 from workloads import Consumer, EventType, IsolationLevel, Poll, PollOutcome
 from workloads.values import decode
 
@@ -21,7 +21,7 @@ class Read(Step, frozen=True, kw_only=True):
     form: ClassVar[str] = "read [finds RECORDS:records]"
     records: tuple[Record, ...] | None = None
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         values: list[int] = []
 
         def polled(poll: Poll) -> None:
@@ -44,7 +44,7 @@ class ReadAs(Step, frozen=True, kw_only=True):
     isolation: IsolationLevel
     records: tuple[Record, ...]
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         consumer = stage.clients.consumer(stage.workload.new_process(), isolation=self.isolation)
         consumer.assign([stage.partition], from_start=True)
         probe = _Probe(consumer, stage.patience.answer_ms)

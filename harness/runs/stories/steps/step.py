@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import msgspec
 
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.story_world import NoSuchRoleError
 from harness.runs.stories.steps.form import Form
-from harness.runs.stories.story_world import NoSuchRoleError
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
 
@@ -32,7 +32,7 @@ class InScript(msgspec.Struct, frozen=True):
     """A step or a state: something that is written in a script."""
 
     form: ClassVar[str] = ""
-    """How it is written (:mod:`harness.runs.stories.steps.form`); empty: not as such."""
+    """Its words in a script (:mod:`harness.runs.stories.steps.form`); empty: none of its own."""
     limits: ClassVar[WorldLimits] = WorldLimits.NONE
     needs: ClassVar[tuple[Capability, ...]] = ()
     """The parts of a target that it uses."""
@@ -73,7 +73,7 @@ class Step(InScript, frozen=True, kw_only=True):
         """True if messages may pass again that did not."""
         return False
 
-    def act(self, stage: Stage) -> str | None:
+    def act(self, stage: StoryStage) -> str | None:
         """Do it; the result in words, if there is one to tell.
 
         Raises:
@@ -85,7 +85,7 @@ class Step(InScript, frozen=True, kw_only=True):
 class ScriptState(InScript, frozen=True):
     """A state that a step can wait for."""
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         """True if it holds now.
 
         Raises:
@@ -93,11 +93,11 @@ class ScriptState(InScript, frozen=True):
         """
         raise NotImplementedError
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         """The facts of the cluster while it does not hold, in words; errors as :meth:`holds`."""
         raise NotImplementedError
 
-    def is_so(self, stage: Stage) -> bool:
+    def is_so(self, stage: StoryStage) -> bool:
         """True if it holds now; a state of a role that no broker has does not hold yet.
 
         Raises:
@@ -108,7 +108,7 @@ class ScriptState(InScript, frozen=True):
         except NoSuchRoleError:
             return False
 
-    def why_not(self, stage: Stage) -> str:
+    def why_not(self, stage: StoryStage) -> str:
         """The facts of the cluster while it does not hold, in words, also of a role that no broker has."""
         try:
             return self.instead(stage)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from harness.runs.stories.names import Broker, Record
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import Broker, Record
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import StepError, broker_words
+from harness.runs.stories.stage.transactional_record import TransactionalRecord
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
-from harness.runs.stories.trace import StepError, broker_words
-from harness.runs.stories.transactions import TransactionalRecord
 from workloads import EventType, SendOutcome
 from workloads.driver import Asked, TransactionAnswer
 
@@ -29,7 +29,7 @@ class InitProducer(TransactionStep, frozen=True, kw_only=True):
     producer: str
     after: str | None = None
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         transactional_id = self.producer if self.after is None else stage.producer(self.after).transactional_id
         made = stage.new_producer(transactional_id)
         stage.producers[self.producer] = made
@@ -48,7 +48,7 @@ class BeginTransaction(TransactionStep, frozen=True, kw_only=True):
     transaction: str
     producer: str
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         producer = stage.producer(self.producer)
         if not producer.ready:
             raise StepError(f"the producer {self.producer} is not ready; write: wait until {self.producer} is ready")
@@ -72,7 +72,7 @@ class WriteInTransaction(TransactionStep, frozen=True, kw_only=True):
         """The record that has the same key, or the record itself."""
         return self.over or self.record
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         record = self._sent(stage)
         stage.moment(lambda: record.answered, _MOMENTS)
         if record.outcome is None:
@@ -80,7 +80,7 @@ class WriteInTransaction(TransactionStep, frozen=True, kw_only=True):
         offset = "" if record.outcome.offset is None else f"at offset {record.outcome.offset}"
         return _answer(offset, record.outcome)
 
-    def _sent(self, stage: Stage) -> TransactionalRecord:
+    def _sent(self, stage: StoryStage) -> TransactionalRecord:
         transaction = stage.transaction(self.transaction)
         record = TransactionalRecord(transaction.producer.send_next(transaction), transaction)
         stage.records[self.record] = record
@@ -98,7 +98,7 @@ class SendInTransaction(WriteInTransaction, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "send NEW:record in TRANSACTION:transaction [over RECORD:over]"
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         self._sent(stage)
         return "sent"
 
@@ -110,7 +110,7 @@ class Commit(TransactionStep, frozen=True, kw_only=True):
     asks: ClassVar[Asked] = "commit"
     transaction: str
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         asked = stage.transaction(self.transaction)
         if asked.end is not None or asked.waits:
             raise StepError(f"the transaction {self.transaction} was ended already")
@@ -145,10 +145,10 @@ class IsReady(CoordinatedState, frozen=True):
     form: ClassVar[str] = "PRODUCER:producer is ready"
     producer: str
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.producer(self.producer).ready
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         answer = stage.producer(self.producer).answer
         return "it has no answer" if answer is None else answer.error or "it is ready"
 
@@ -160,10 +160,10 @@ class IsCommitted(CoordinatedState, frozen=True):
     how: ClassVar[TransactionAnswer] = TransactionAnswer.COMMITTED
     transaction: str
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.transaction(self.transaction).answered is self.how
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         transaction = stage.transaction(self.transaction)
         if transaction.answer is None:
             return "it has no answer" if transaction.waits else "it is open"
@@ -190,11 +190,11 @@ class CoordinatesAlone(CoordinatedState, frozen=True):
     form: ClassVar[str] = "BROKER:broker coordinates alone"
     broker: Broker
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         return stage.coordinator == node and stage.isr_of_coordinator == (node,)
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return f"{_coordinator(stage)}, and the isr of its log is {broker_words(stage.isr_of_coordinator)}"
 
 
@@ -204,10 +204,10 @@ class Coordinates(CoordinatedState, frozen=True):
     form: ClassVar[str] = "BROKER:broker coordinates"
     broker: Broker
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.coordinator == stage.node(self.broker)
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return _coordinator(stage)
 
 
@@ -218,14 +218,14 @@ class StableEndCovers(CoordinatedState, frozen=True):
     broker: Broker
     record: Record
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         replica = stage.replica(node)
         # WorldLimits the end of the log on disk is known to be stable, what is below need not be replicated yet.
         marks = replica.last_stable_offset, replica.known_high_watermark
         return all(stage.covers(mark, node, self.record) for mark in marks)
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         node = stage.node(self.broker)
         return (
             f"the last stable offset is {stage.replica(node).last_stable_offset}, and {stage.placed(self.record, node)}"
@@ -237,10 +237,10 @@ class StableEndMisses(StableEndCovers, frozen=True):
 
     form: ClassVar[str] = "last stable offset of BROKER:broker misses RECORD:record"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         return not stage.covers(stage.replica(node).last_stable_offset, node, self.record)
 
 
-def _coordinator(stage: Stage) -> str:
+def _coordinator(stage: StoryStage) -> str:
     return f"{'no broker' if stage.coordinator is None else stage.coordinator} coordinates"

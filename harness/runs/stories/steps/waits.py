@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.runs.stories.names import Broker
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import Broker
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import StepError, broker_words, leader_words
 from harness.runs.stories.steps.step import ScriptState, Step
-from harness.runs.stories.trace import StepError, broker_words, leader_words
 
 
 class Wait(Step, frozen=True, kw_only=True):
@@ -16,7 +16,7 @@ class Wait(Step, frozen=True, kw_only=True):
     form: ClassVar[str] = "wait TIME:ms"
     ms: int
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         stage.let_pass(self.ms)
 
 
@@ -27,7 +27,7 @@ class WaitUntil(Step, frozen=True, kw_only=True):
     states: tuple[ScriptState, ...]
     limit_ms: int | None = None
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         usual_ms = stage.patience.tried_ms if self.tried else stage.patience.limit_ms
         limit_ms = usual_ms if self.limit_ms is None else self.limit_ms
         # A state of a record that was not sent raises. It is asked here first, before time passes: in a real world
@@ -39,7 +39,7 @@ class WaitUntil(Step, frozen=True, kw_only=True):
             raise StepError("; ".join([f"waited {limit_ms} ms without effect", *wrong]))
 
 
-def all_hold(states: tuple[ScriptState, ...], stage: Stage) -> bool:
+def all_hold(states: tuple[ScriptState, ...], stage: StoryStage) -> bool:
     """True if each of the states holds now; errors as :meth:`ScriptState.is_so`."""
     return all(state.is_so(stage) for state in states)
 
@@ -50,7 +50,7 @@ def all_hold(states: tuple[ScriptState, ...], stage: Stage) -> bool:
 class LeadershipState(ScriptState, frozen=True):
     """A state of who leads."""
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return _leader(stage)
 
 
@@ -60,10 +60,10 @@ class Leads(LeadershipState, frozen=True):
     form: ClassVar[str] = "BROKER:broker leads"
     broker: Broker
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.leads(stage.node(self.broker))
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         stage.node(self.broker)
         return super().instead(stage)
 
@@ -73,7 +73,7 @@ class SomebodyLeads(LeadershipState, frozen=True):
 
     form: ClassVar[str] = "somebody leads"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.leads(stage.view.leader)
 
 
@@ -82,7 +82,7 @@ class NobodyLeads(LeadershipState, frozen=True):
 
     form: ClassVar[str] = "nobody leads"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.view.leader is None
 
 
@@ -92,10 +92,10 @@ class LeaderEpochIs(ScriptState, frozen=True):
     form: ClassVar[str] = "leader epoch is NUMBER:epoch"
     epoch: int
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.view.leader_epoch == self.epoch
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return f"the leader epoch is {stage.view.leader_epoch}"
 
 
@@ -105,10 +105,10 @@ class ElectionsPrefer(ScriptState, frozen=True):
     form: ClassVar[str] = "elections prefer NODES:brokers"
     brokers: tuple[Broker, ...]
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.view.replicas == tuple(map(stage.node, self.brokers))
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return f"elections prefer {broker_words(stage.view.replicas)}"
 
 
@@ -119,10 +119,10 @@ class IsFenced(ScriptState, frozen=True):
     broker: Broker
     expected: bool = True
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return (stage.node(self.broker) in stage.fenced()) is self.expected
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         stage.node(self.broker)
         return f"fenced: {broker_words(stage.fenced(), 'no broker')}"
 
@@ -134,10 +134,10 @@ class InIsr(ScriptState, frozen=True):
     broker: Broker
     expected: bool = True
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return (stage.node(self.broker) in stage.view.isr) is self.expected
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         stage.node(self.broker)
         return _isr(stage)
 
@@ -148,10 +148,10 @@ class IsrIs(ScriptState, frozen=True):
     form: ClassVar[str] = "isr is NODES:brokers"
     brokers: tuple[Broker, ...]
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.is_isr(set(map(stage.node, self.brokers)))
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return _isr(stage)
 
 
@@ -160,20 +160,20 @@ class AllInSync(ScriptState, frozen=True):
 
     form: ClassVar[str] = "all are in sync"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.all_in_sync(stage.view.replicas)
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         ends = ", ".join(f"{replica.node}: {replica.log_end}" for replica in stage.replicas() if replica.running)
         return f"{_isr(stage)}; log ends {ends}"
 
 
-def _leader(stage: Stage) -> str:
+def _leader(stage: StoryStage) -> str:
     leader = stage.view.leader
     if leader is None or stage.leads(leader):
         return leader_words(leader)
     return f"the controller names {leader} as leader, but {leader} does not act as one"
 
 
-def _isr(stage: Stage) -> str:
+def _isr(stage: StoryStage) -> str:
     return f"isr is {broker_words(stage.view.isr, 'no broker')}, and {_leader(stage)}"

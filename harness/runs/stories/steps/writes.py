@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.runs.stories.names import Broker, BrokerRole, Record
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.stage.names import Broker, BrokerRole, Record
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import StepError
+from harness.runs.stories.stage.writes import DirectRecord
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
-from harness.runs.stories.trace import StepError
-from harness.runs.stories.writes import DirectRecord
 
 
 class WriteRecord(Step, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class WriteRecord(Step, frozen=True, kw_only=True):
     acks: int | None = None
     producer: str | None = None
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         node, record = self._sent(stage)
         return f"sent to {node}: {_answer(record, stage)}"
 
@@ -34,7 +34,7 @@ class WriteRecord(Step, frozen=True, kw_only=True):
         """The record that has the same key, or the record itself."""
         return self.over or self.record
 
-    def _sent(self, stage: Stage, *, tombstone: bool = False) -> tuple[int, DirectRecord]:
+    def _sent(self, stage: StoryStage, *, tombstone: bool = False) -> tuple[int, DirectRecord]:
         node = _receiver(self.to, stage)
         return node, stage.writes.send(self.record, node, acks=self.acks, producer=self.producer, tombstone=tombstone)
 
@@ -44,7 +44,7 @@ class SendRecord(WriteRecord, frozen=True, kw_only=True):
 
     form: ClassVar[str] = "send NEW:record to BROKER:to [over RECORD:over] [ACKS:acks] [as NAME:producer]"
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         return f"sent to {self._sent(stage)[0]}"
 
 
@@ -59,7 +59,7 @@ class DeleteKey(WriteRecord, frozen=True, kw_only=True):
     def keyed_as(self) -> Record:
         return self.deletes
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         node, record = self._sent(stage, tombstone=True)
         return f"sent to {node}: {_answer(record, stage)}"
 
@@ -71,7 +71,7 @@ class Retry(Step, frozen=True, kw_only=True):
     record: Record
     to: Broker
 
-    def act(self, stage: Stage) -> str:
+    def act(self, stage: StoryStage) -> str:
         record = stage.record(self.record)
         if not isinstance(record, DirectRecord):
             raise StepError("it is part of a transaction, whose producer sends it again by itself")
@@ -91,18 +91,18 @@ class BumpEpoch(Step, frozen=True, kw_only=True):
     form: ClassVar[str] = "bump WRITER:producer"
     producer: str
 
-    def act(self, stage: Stage) -> None:
+    def act(self, stage: StoryStage) -> None:
         stage.writes.bump(self.producer)
 
 
-def _receiver(broker: Broker, stage: Stage) -> int:
+def _receiver(broker: Broker, stage: StoryStage) -> int:
     """The broker that a client writes to; a client that knows no leader waits a moment for one, and gives up."""
     if broker is BrokerRole.LEADER and not stage.leader_found() and stage.view.leader is None:
         raise StepError("not sent: no broker leads")
     return stage.node(broker)
 
 
-def _answer(record: DirectRecord, stage: Stage) -> str:
+def _answer(record: DirectRecord, stage: StoryStage) -> str:
     """Wait a moment for the answer; in words."""
     # A write with acks=0 is not answered: it is given the time to arrive.
     stage.moment(lambda: record.answered and record.write.acks != 0)
@@ -124,10 +124,10 @@ class Has(ScriptState, frozen=True):
     broker: Broker
     record: Record
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return (stage.offset_of(self.record, stage.node(self.broker)) is not None) is self.expected
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         node = stage.node(self.broker)
         on_it = [name for name in stage.names.values() if stage.offset_of(name, node) is not None]
         return f"broker {node} has {' '.join(on_it) or 'nothing'}"
@@ -148,11 +148,11 @@ class Covers(ScriptState, frozen=True):
     broker: Broker
     record: Record
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         return stage.covers(stage.replica(node).known_high_watermark, node, self.record) is self.expected
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         node = stage.node(self.broker)
         return (
             f"the high watermark is {stage.replica(node).known_high_watermark}, and {stage.placed(self.record, node)}"
@@ -173,10 +173,10 @@ class IsAnswered(ScriptState, frozen=True):
     form: ClassVar[str] = "RECORD:record is answered"
     record: Record
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.record(self.record).answered
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         return "it has an error for an answer" if stage.record(self.record).answered else "it has no answer"
 
 
@@ -185,7 +185,7 @@ class IsAcknowledged(IsAnswered, frozen=True):
 
     form: ClassVar[str] = "RECORD:record is acknowledged"
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         return stage.record(self.record).acknowledged
 
 
@@ -196,10 +196,10 @@ class RecordRefused(ScriptState, frozen=True):
     record: Record
     error: str | None = None
 
-    def holds(self, stage: Stage) -> bool:
+    def holds(self, stage: StoryStage) -> bool:
         record = stage.record(self.record)
         return record.answered and not record.acknowledged and self.error in {None, record.end().error}
 
-    def instead(self, stage: Stage) -> str:
+    def instead(self, stage: StoryStage) -> str:
         end = stage.record(self.record).end()
         return f"it is {end.outcome}{f' ({end.error})' if end.error else ''}"

@@ -12,8 +12,8 @@ import pytest
 from harness.ground.errors import PlanError
 from harness.plan import RunSpec
 from harness.runs.stories import OF_GROUPS, OF_PIPELINES, StoryCell, known_stories, parse_story, perform_cell
-from harness.runs.stories.patience import Patience
-from harness.runs.stories.story_world import GROUPS_LOG, StoryWorld
+from harness.runs.stories.stage.patience import Patience
+from harness.runs.stories.stage.story_world import GROUPS_LOG, StoryWorld
 from nemesis.cluster import ClusterView, PartitionView
 from workloads import TIME_LIMIT, EventType, Offsets, PollOutcome
 from workloads.driver import SteppedMember, Workload

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from harness.ground.errors import PlanError
 from harness.runs.stories import known_stories, parse_story, state_forms, step_forms
-from harness.runs.stories.language import lines_of, parse_script
-from harness.runs.stories.names import BrokerRole
+from harness.runs.stories.script.language import lines_of, parse_script
+from harness.runs.stories.stage.names import BrokerRole
 from harness.runs.stories.steps import STATES, STEPS, VERBS, Step, transactions, waits, writes
 from harness.runs.stories.steps.faults import (
     Abandon,

@@ -15,7 +15,6 @@ from harness.plan import read_plan
 from harness.runs.stories import (
     WHOLE,
     Play,
-    cells,
     chosen_columns,
     column_named,
     explained,
@@ -26,10 +25,11 @@ from harness.runs.stories import (
     perform_table,
     step_lines,
 )
-from harness.runs.stories.patience import Patience
-from harness.runs.stories.script_faults import ScriptFaults
+from harness.runs.stories.stage.patience import Patience
+from harness.runs.stories.stage.script_faults import ScriptFaults
+from harness.runs.stories.stage.story_world import StepError, StoryWorld
 from harness.runs.stories.steps.faults import kept_everything
-from harness.runs.stories.story_world import StepError, StoryWorld
+from harness.runs.stories.table import cells
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld

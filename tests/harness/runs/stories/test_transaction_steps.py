@@ -9,8 +9,8 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.ground.errors import PlanError
 from harness.runs.stories import OF_TRANSACTIONS, StoryCell, known_stories, parse_story, perform_cell
-from harness.runs.stories.stage import Stage
-from harness.runs.stories.story_world import StoryWorld
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.story_world import StoryWorld
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
 from workloads import EventType, SendOutcome
 from workloads.driver import SteppedProducer
@@ -62,14 +62,14 @@ def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begin
     asked: list[str] = []
     coordinator_of = StoryWorld.coordinator_of
 
-    def new_producer(stage: Stage, transactional_id: str) -> SteppedProducer:
+    def new_producer(stage: StoryStage, transactional_id: str) -> SteppedProducer:
         monkeypatch.setattr(StoryWorld, "coordinator_of", coordinator_of)
         asked.append(transactional_id)
         return make(stage, transactional_id)
 
-    make = Stage.new_producer
+    make = StoryStage.new_producer
     monkeypatch.setattr(StoryWorld, "coordinator_of", lambda *_: None)
-    monkeypatch.setattr(Stage, "new_producer", new_producer)
+    monkeypatch.setattr(StoryStage, "new_producer", new_producer)
     assert cell(f"{OPEN}commit t").disagreements == ()
     assert asked == ["first", "p"]
 

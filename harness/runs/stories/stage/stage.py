@@ -7,11 +7,11 @@ from typing import Final
 
 from harness.ground.errors import PlanError
 from harness.plan import RunSpec
-from harness.runs.stories.patience import Patience
-from harness.runs.stories.script_faults import ScriptFaults
-from harness.runs.stories.story_world import StoryWorld
-from harness.runs.stories.trace import StepError
-from harness.runs.stories.writes import ScriptedRecord, Writes
+from harness.runs.stories.stage.patience import Patience
+from harness.runs.stories.stage.script_faults import ScriptFaults
+from harness.runs.stories.stage.story_world import StoryWorld
+from harness.runs.stories.stage.trace import StepError
+from harness.runs.stories.stage.writes import ScriptedRecord, Writes
 from harness.worlds.contract import World
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
@@ -20,7 +20,7 @@ from workloads.driver import DueWrite, SendCounts, SteppedMember, SteppedProduce
 from workloads.history import HistoryInMemory
 
 
-class Stage(StoryWorld):
+class StoryStage(StoryWorld):
     """A story's world with the clients and the faults of its script.
 
     ``keys`` are those of the records of the script, ``planned`` the writes of each of its transactions.
@@ -99,7 +99,7 @@ class Stage(StoryWorld):
         return self.transactions[name]
 
     def moment(self, finished: Callable[[], bool], moments: int = 1) -> None:
-        """Let some moments pass, in each of which an answer comes if one can, or less if that is ``finished()``."""
+        """Let time pass until ``finished()``, at most some moments: an answer that can come at all comes in one."""
         self.until(finished, moments * self.patience.answer_ms)
 
     def leader_found(self) -> bool:
@@ -107,6 +107,6 @@ class Stage(StoryWorld):
         return self.until(lambda: self.leads(self.view.leader), self.patience.election_ms)
 
     def named(self, values: Iterable[int]) -> tuple[str, ...]:
-        """The names of the records that these values are of; those of no record of the script are left out."""
+        """The names of the records with these values; a value of no record of the script is left out."""
         names = self.names
         return tuple(names[value] for value in values if value in names)

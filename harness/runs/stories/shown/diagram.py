@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from harness.broker.core.types import TopicPartition
-from harness.runs.stories.messages import MessageWords
+from harness.runs.stories.shown.messages import MessageWords
+from harness.runs.stories.stage.trace import HEALED, Play, Trace, TraceEntry, broker_words, leader_words, record_name
 from harness.runs.stories.steps import Step
 from harness.runs.stories.steps.faults import Undo
-from harness.runs.stories.trace import HEALED, Play, Trace, TraceEntry, broker_words, leader_words, record_name
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.steady import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching

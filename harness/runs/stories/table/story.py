@@ -20,7 +20,12 @@ import msgspec
 
 from harness.ground.errors import PlanError
 from harness.plan import flattened
-from harness.runs.stories.columns import (
+from harness.runs.stories.script.language import Where, parse_script
+from harness.runs.stories.script.script import StoryScript
+from harness.runs.stories.steps import Step
+from harness.runs.stories.steps.groups import GroupStep, HandOver
+from harness.runs.stories.steps.transactions import BeginTransaction, WriteInTransaction
+from harness.runs.stories.table.columns import (
     OF_GROUPS,
     OF_PIPELINES,
     OF_TRANSACTIONS,
@@ -31,11 +36,6 @@ from harness.runs.stories.columns import (
     chosen_columns,
     of_replicas,
 )
-from harness.runs.stories.language import Where, parse_script
-from harness.runs.stories.script import Script
-from harness.runs.stories.steps import Step
-from harness.runs.stories.steps.groups import GroupStep, HandOver
-from harness.runs.stories.steps.transactions import BeginTransaction, WriteInTransaction
 from workloads import Settings, SettingsError, reason_of, unknown_name
 
 #: The most brokers of a script.
@@ -146,7 +146,7 @@ _FORMS: Final = {
 }
 
 
-class Story(Script, frozen=True, kw_only=True):
+class Story(StoryScript, frozen=True, kw_only=True):
     """A script and what is expected of it; ``expects`` is false where its file expects nothing.
 
     ``needs`` are steps that may fail in some column, and without which a run of a plan shows nothing.

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.runs.phases import Phases, RunReport, opened
-from harness.runs.stories.asked import READ, Questions
-from harness.runs.stories.language import Names, parse_script
-from harness.runs.stories.names import BASE
-from harness.runs.stories.pauses import Pause, no_pause
-from harness.runs.stories.script import Script
-from harness.runs.stories.stage import Stage
+from harness.runs.stories.script.language import Names, parse_script
+from harness.runs.stories.script.script import StoryScript
+from harness.runs.stories.stage.names import BASE
+from harness.runs.stories.stage.pauses import Pause, no_pause
+from harness.runs.stories.stage.questions import READ, Questions
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.story_world import GROUPS_LOG, TRANSACTIONS_LOG
+from harness.runs.stories.stage.trace import HEALED, WHOLE, Play, StepError, Told, Trace, TraceEntry
 from harness.runs.stories.steps import Step
-from harness.runs.stories.story_world import GROUPS_LOG, TRANSACTIONS_LOG
-from harness.runs.stories.trace import HEALED, WHOLE, Play, StepError, Told, Trace, TraceEntry
 from harness.worlds.contract import World
 from nemesis.open_faults import Cause
 from nemesis.receipts import Receipt
@@ -42,7 +42,7 @@ class Performance(NamedTuple):
 
 
 def perform_script(
-    script: Script, spec: RunSpec, world: World, recorder: Recorder, pause: Pause = no_pause
+    script: StoryScript, spec: RunSpec, world: World, recorder: Recorder, pause: Pause = no_pause
 ) -> Performance:
     """Do the run that ``spec`` describes, with this ``script``, in a fresh ``world``, which is closed in any case.
 
@@ -65,12 +65,12 @@ class _Performer:
     schedule: Final = Schedule(steps=(), healed_ms=0)
 
     def __init__(
-        self, script: Script, spec: RunSpec, world: World, workload: Workload, recorder: Recorder, *, pause: Pause
+        self, script: StoryScript, spec: RunSpec, world: World, workload: Workload, recorder: Recorder, *, pause: Pause
     ) -> None:
         self._script = script
         self._clock = world.clock
         self._workload = workload
-        self._stage = Stage(
+        self._stage = StoryStage(
             world,
             workload,
             spec,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.ground.errors import PlanError
-from harness.runs.stories.grammar import Mismatch, Words
-from harness.runs.stories.names import BASE, BROKERS, Broker, BrokerRole, Record
+from harness.runs.stories.script.grammar import Mismatch, Words
+from harness.runs.stories.stage.names import BASE, BROKERS, Broker, BrokerRole, Record
 from harness.runs.stories.steps import STATES, VERBS, Form, ScriptState, Step
 from harness.runs.stories.steps.form import slots_of, written_as
 from harness.worlds.simulated import ERROR_NAMES
@@ -43,7 +43,7 @@ MAX_WAIT_S: Final = 600
 _ISOLATIONS: Final = {"committed": "read_committed", "uncommitted": "read_uncommitted"}
 
 
-#: What a slot names for the first time, by its kind.
+#: Slots that name something for the first time, by their kind: what they name.
 _NEW: Final = {
     "NEW": "record",
     "NAME": "writer",

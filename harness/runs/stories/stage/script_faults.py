@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from harness.runs.stories.story_world import StoryWorld
-from harness.runs.stories.trace import StepError
+from harness.runs.stories.stage.story_world import StoryWorld
+from harness.runs.stories.stage.trace import StepError
 from nemesis.cluster import Link, link_name, node_name, require
 from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault

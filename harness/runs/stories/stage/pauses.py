@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from harness.runs.stories.story_world import StoryWorld
+from harness.runs.stories.stage.story_world import StoryWorld
 from harness.worlds.contract import ReplicaState
 from nemesis.cluster import PartitionView
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.runs.stories.trace import ACKNOWLEDGED, RecordEnd
-from harness.runs.stories.writes import ScriptedRecord
+from harness.runs.stories.stage.trace import ACKNOWLEDGED, RecordEnd
+from harness.runs.stories.stage.writes import ScriptedRecord
 from workloads import SendOutcome
 from workloads.driver import SteppedTransaction, TransactionAnswer
 

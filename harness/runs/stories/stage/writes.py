@@ -14,7 +14,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from harness.runs.stories.trace import ACKNOWLEDGED, REFUSED, RecordEnd
+from harness.runs.stories.stage.trace import ACKNOWLEDGED, REFUSED, RecordEnd
 from harness.worlds.contract import DirectClient, DirectWrite
 from workloads import Event, EventType, Function, SendOutcome, Settings
 from workloads import Send as Sent

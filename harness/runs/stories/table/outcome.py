@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from checkers import NEVER, InconsistentOffset, LostWrite, SkippedRecord, Verdict
-from harness.runs.stories.performer import Performance
-from harness.runs.stories.story import Expected, Sign, Story
-from harness.runs.stories.trace import ACKNOWLEDGED, record_name
+from harness.runs.stories.script.performer import Performance
+from harness.runs.stories.stage.trace import ACKNOWLEDGED, record_name
+from harness.runs.stories.table.story import Expected, Sign, Story
 
 
 class StoryOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

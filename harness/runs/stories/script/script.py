@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from harness.runs.stories.names import BASE
+from harness.runs.stories.stage.names import BASE
 from harness.runs.stories.steps import Step
 from harness.runs.stories.steps.faults import Abandon
 from harness.runs.stories.steps.groups import GroupStep
@@ -16,7 +16,7 @@ from nemesis.faults import Fault
 from workloads.driver import DueWrite
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True):
+class StoryScript(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of a story. ``settings`` are those that they need in every column, under Kafka's names."""
 
     number: str

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from harness.runs.stories.stage import Stage
-from harness.runs.stories.trace import Told
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.trace import Told
 from workloads import NOTHING
 
 #: The name of each fact.
@@ -27,7 +27,7 @@ READ: Final = "read in this step"
 class Questions:
     """The questions of a story with a coordinator. Without one, none is asked."""
 
-    def __init__(self, stage: Stage, *, grouped: bool, transactional: bool) -> None:
+    def __init__(self, stage: StoryStage, *, grouped: bool, transactional: bool) -> None:
         self._stage = stage
         self._grouped = grouped
         self._transactional = transactional

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from checkers import counted
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec, Ssh
-from harness.runs.stories.columns import REPLICAS
 from harness.runs.stories.steps import Step
 from harness.runs.stories.steps.faults import Begin
 from harness.runs.stories.steps.step import WorldLimits
 from harness.runs.stories.steps.waits import WaitUntil
 from harness.runs.stories.steps.writes import WriteRecord
-from harness.runs.stories.story import Story
+from harness.runs.stories.table.columns import REPLICAS
+from harness.runs.stories.table.story import Story
 from harness.worlds.limits import foreign_to, out_of_reach
 from harness.worlds.simulated import OUT_OF_REACH
 from nemesis.cluster import CLIENTS, CONTROLLER

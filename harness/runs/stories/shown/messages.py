@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.broker.core import messages as m
 from harness.broker.core.types import NONE, ErrorCode, Image, PartitionState, TopicPartition
-from harness.runs.stories.trace import broker_words, leader_words, record_name
+from harness.runs.stories.stage.trace import broker_words, leader_words, record_name
 from harness.worlds.simulated.watching import SeenMessage
 from nemesis.cluster import CLIENTS
 from workloads import ACKS_ALL

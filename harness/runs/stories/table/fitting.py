@@ -15,7 +15,7 @@ from harness.runs.stories.steps import ScriptState, Step
 from harness.runs.stories.steps.faults import ReleaseFirst
 from harness.runs.stories.steps.groups import PollUntil
 from harness.runs.stories.steps.waits import WaitUntil
-from harness.runs.stories.story import Story
+from harness.runs.stories.table.story import Story
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
 Fitted = TypeVar("Fitted", bound=Step | ScriptState)

@@ -15,12 +15,12 @@ from harness.ground.machine.forked import forked_pool
 from harness.ground.machine.spread import Workers, spread
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
-from harness.runs.stories.columns import COLUMNS, Column, column_named
-from harness.runs.stories.fitting import fitted
-from harness.runs.stories.outcome import outcome_of
-from harness.runs.stories.performer import Performance, perform_script
-from harness.runs.stories.story import Expected, Sign, Story
-from harness.runs.stories.trace import Trace
+from harness.runs.stories.script.performer import Performance, perform_script
+from harness.runs.stories.stage.trace import Trace
+from harness.runs.stories.table.columns import COLUMNS, Column, column_named
+from harness.runs.stories.table.fitting import fitted
+from harness.runs.stories.table.outcome import outcome_of
+from harness.runs.stories.table.story import Expected, Sign, Story
 from harness.worlds.contract import World
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld

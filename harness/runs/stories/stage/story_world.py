@@ -11,9 +11,9 @@ from typing import Final
 
 from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.ground.errors import PlanError
-from harness.runs.stories.names import Broker, BrokerRole, Record
-from harness.runs.stories.trace import StepError, broker_words
-from harness.runs.stories.writes import ScriptedRecord
+from harness.runs.stories.stage.names import Broker, BrokerRole, Record
+from harness.runs.stories.stage.trace import StepError, broker_words
+from harness.runs.stories.stage.writes import ScriptedRecord
 from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS

@@ -7,11 +7,11 @@ from typing import Final
 
 from harness.broker.core.types import TopicPartition
 from harness.ground.templates import templates_of
-from harness.runs.stories.cells import WORKLOAD, StoryCell, perform_cell
-from harness.runs.stories.columns import Column
-from harness.runs.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
-from harness.runs.stories.story import Story
-from harness.runs.stories.trace import Play, Trace, TraceEntry, broker_words, leader_words, record_name
+from harness.runs.stories.shown.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
+from harness.runs.stories.stage.trace import Play, Trace, TraceEntry, broker_words, leader_words, record_name
+from harness.runs.stories.table.cells import WORKLOAD, StoryCell, perform_cell
+from harness.runs.stories.table.columns import Column
+from harness.runs.stories.table.story import Story
 from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
 
@@ -33,7 +33,7 @@ def explained(story: Story, column: str | Column) -> tuple[StoryCell, str]:
 
 def _page(story: Story, cell: StoryCell, diagram: Diagram) -> str:
     return (
-        templates_of("harness.runs.stories")
+        templates_of("harness.runs.stories.shown")
         .get_template("explanation.html.j2")
         .render(
             story=story,
