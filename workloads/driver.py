@@ -36,6 +36,7 @@ from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
 from workloads.steady_writes import DueWrite
 from workloads.stepped_member import SteppedMember
+from workloads.stepped_producer import SteppedProducer, SteppedTransaction, TransactionAnswer
 from workloads.transactional_producer import Asked, OpenTransaction, TransactionalProducer
 from workloads.transactions import TransactionProducers
 
@@ -57,6 +58,9 @@ __all__ = [
     "SendCounts",
     "StableOffsets",
     "SteppedMember",
+    "SteppedProducer",
+    "SteppedTransaction",
+    "TransactionAnswer",
     "TransactionalProducer",
     "Workload",
     "Writers",

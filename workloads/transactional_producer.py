@@ -5,7 +5,7 @@ A transaction may commit the offsets of the records that it was made of (:class:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -26,7 +26,7 @@ from workloads.operations import (
 )
 from workloads.steady_writes import DueWrite
 from workloads.transaction_errors import ErrorClass
-from workloads.values import encode, join
+from workloads.values import encode, join, record_key_of
 
 #: The pause before another producer is made where one could not begin its work.
 RENEW_MS: Final = 500
@@ -48,10 +48,16 @@ class OpenTransaction:
     """A transaction that is open: its writes, what is known of each, and how it is to end."""
 
     def __init__(
-        self, writes: Sequence[DueWrite], values: Sequence[int], asked: Asked, consumed: Consumed | None
+        self,
+        process: int,
+        writes: Sequence[DueWrite],
+        sequences: Iterable[int],
+        asked: Asked,
+        consumed: Consumed | None,
     ) -> None:
+        self.process = process
         self.writes = writes
-        self.values = values
+        self.values = [join(process, sequence) for sequence in sequences]
         self.asked: Asked = asked
         self.consumed = consumed
         self.handed_us: int | None = None
@@ -63,6 +69,10 @@ class OpenTransaction:
         self.told: ProducerEpoch | None = None
         self.error_class: ErrorClass | None = None
         self.end: SendOutcome | None = None
+
+    def written(self, *, begins: bool) -> Iterable[tuple[DueWrite, int]]:  # noqa: ARG002
+        """The writes with their values that are part of it, as it ``begins`` or as it ends."""
+        return zip(self.writes, self.values, strict=True)
 
 
 class TransactionalProducer:
@@ -137,10 +147,10 @@ class TransactionalProducer:
 
         With ``consumed`` stop when each write has an answer: :meth:`hand_over` and :meth:`finish` are called then.
         """
-        values = [join(self.process, self._sequence + number) for number in range(len(writes))]
-        self._sequence += len(values)
-        transaction = self.transaction = OpenTransaction(writes, values, asked, consumed)
-        self._writers.counts.attempted += len(values)
+        begin, self._sequence = self._sequence, self._sequence + len(writes)
+        sequences = range(begin, self._sequence)
+        transaction = self.transaction = OpenTransaction(self.process, writes, sequences, asked, consumed)
+        self._writers.counts.attempted += len(writes)
         self._record(EventType.INVOKE, transaction)
         self._calls.begin(partial(self._begun, transaction, halted))
 
@@ -293,18 +303,23 @@ class TransactionalProducer:
 
     def _record(self, kind: EventType, transaction: OpenTransaction) -> None:
         begins = kind is EventType.INVOKE
-        nothing = SendOutcome(EventType.INFO)
+        nothing, keyed = SendOutcome(EventType.INFO), self._writers.keyed
         micro: tuple[MicroOperation, ...] = tuple(
-            Send(self._partitions[write.partition], value, transaction.answers.get(value, nothing).offset)
-            for write, value in zip(transaction.writes, transaction.values, strict=True)
+            Send(
+                self._partitions[write.partition],
+                value,
+                transaction.answers.get(value, nothing).offset,
+                record_key_of(write.key) if keyed else None,
+            )
+            for write, value in transaction.written(begins=begins)
         )
         if transaction.consumed is not None:
             micro = (*micro, *transaction.consumed.reached)
         self._writers.recorder.record(
             Event(
                 time_us=self._now_us(),
-                process=self.process,
-                instance=self.process,
+                process=transaction.process,
+                instance=transaction.process,
                 type=kind,
                 function=Function.TXN,
                 micro=micro,

@@ -87,7 +87,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     verb: ClassVar[str] = ""
     """The word for it in scripts, storms and by hand."""
     operands: ClassVar[str] = ""
-    """The form of the words after the verb in a script (:mod:`harness.runs.stories.grammar`); empty: none."""
+    """The form of the words after the verb in a script (:mod:`harness.runs.stories.steps.form`); empty: none."""
     in_a_script: ClassVar[str] = ""
     """Its effect there, as the reference of steps says it."""
     undone_by: ClassVar[Repair[Any]] = START

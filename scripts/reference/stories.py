@@ -22,7 +22,7 @@ from harness.runs.stories import (
     state_forms,
     step_forms,
 )
-from harness.runs.stories.story import StoryFile
+from harness.runs.stories.table.story import StoryFile
 from scripts.reference.markdown import attributes, bullets, page, table, wrapped
 from workloads import spelled
 

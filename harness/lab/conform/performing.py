@@ -168,7 +168,7 @@ def performed_elsewhere(story: Story, column: str, world: str, release: str = ""
     with kept_until_undone("ackproof-conform-") as directory:
         real = world_for(prepared(spec, story), directory, Steady(0))
         history = HistoryInMemory()
-        performance = perform_script(story, spec, real, history, UntilAtRest())
+        performance = perform_script(story.in_column(spec.cell), spec, real, history, UntilAtRest())
         version = real.effective_configuration()["broker"].get("version", "")
         outcome = outcome_of(performance, verdict_in_memory(story, column, performance, history, real))
     system = f"{KAFKA} {version}" if world == "kafka" else "reference broker, processes"
@@ -224,7 +224,7 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Cho
     world = _WholeLinks(spec, choices, invariants=False)
     moments = _Moments(world, f"{WORKLOAD.topic}-0")
     pace = AsLongAs(world.clock.now_us, [step.lasted_ms for step in trace.steps])
-    performed = perform_script(story, spec, world, _Forgetting(), pace).trace
+    performed = perform_script(story.in_column(spec.cell), spec, world, _Forgetting(), pace).trace
     names = {end.value: name for name, end in performed.records.items()}
     steps: list[CoreStep] = []
     last: ShownState | None = None

@@ -1,11 +1,11 @@
 """The phases of a run, from opening a world to closing it, the same for every world and for whatever is done to it.
 
 Break, heal, drain: the *middle* of a run writes, and does to the cluster what is to be done, by a clock
-(:mod:`harness.runs.run.scheduled`) or by a script (:mod:`harness.runs.stories.performer`). Then everything is healed,
-and the cluster has time to be well again; then every write is answered, fresh producers write to each log partition,
-and fresh consumers read it to the end that its leader names. Loss is claimed only of a log that was healed and read to
-its end. What a workload does and asks beside that are its closings (:mod:`workloads.closings`), which are done in their
-order. Every wait has a limit, and the world is closed whatever happens.
+(:mod:`harness.runs.run.scheduled`) or by a script (:mod:`harness.runs.stories.script.performer`). Then everything is
+healed, and the cluster has time to be well again; then every write is answered, fresh producers write to each log
+partition, and fresh consumers read it to the end that its leader names. Loss is claimed only of a log that was healed
+and read to its end. What a workload does and asks beside that are its closings (:mod:`workloads.closings`), which are
+done in their order. Every wait has a limit, and the world is closed whatever happens.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def perform_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
         HarnessError: the world could not do its work, or the story did not play as it is written, so its outcome says
             nothing; what was recorded so far stands.
     """
-    report, trace = perform_script(story, spec, world, recorder)
+    report, trace = perform_script(story.in_column(spec.cell), spec, world, recorder)
     write_json(directory / STORY_FILE, trace)
     if problems := (*trace.problems, *trace.failed_tries(story.needs)):
         raise HarnessError(f"the story {story.number} did not play as written: {'; '.join(problems)}")

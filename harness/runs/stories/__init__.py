@@ -4,28 +4,14 @@ A story is performed in a world through its contract alone, and judged by the ch
 docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
 """
 
-from harness.runs.stories.asked import STABLE_END
-from harness.runs.stories.cells import StoryCell, perform_cell, perform_table, verdict_in_memory
-from harness.runs.stories.columns import (
-    COLUMNS,
-    OF_GROUPS,
-    OF_PIPELINES,
-    OF_TRANSACTIONS,
-    Column,
-    chosen_columns,
-    column_named,
-    of_replicas,
-    own_column,
-)
-from harness.runs.stories.documented import StepForm, form_of, state_forms, step_forms
-from harness.runs.stories.explanation import explained, step_lines
-from harness.runs.stories.language import lines_of
-from harness.runs.stories.outcome import StoryOutcome, outcome_of
-from harness.runs.stories.pauses import AsLongAs, UntilAtRest
-from harness.runs.stories.performer import Performance, perform_script
-from harness.runs.stories.requirements import unmet
-from harness.runs.stories.story import BASE, Expected, Sign, Story, known_stories, parse_story, read_story
-from harness.runs.stories.trace import (
+from harness.runs.stories.script.language import lines_of
+from harness.runs.stories.script.performer import Performance, perform_script
+from harness.runs.stories.shown.documented import StepForm, form_of, state_forms, step_forms
+from harness.runs.stories.shown.explanation import explained, step_lines
+from harness.runs.stories.stage.names import BASE
+from harness.runs.stories.stage.pauses import AsLongAs, UntilAtRest
+from harness.runs.stories.stage.questions import STABLE_END
+from harness.runs.stories.stage.trace import (
     ACKNOWLEDGED,
     REFUSED,
     WHOLE,
@@ -36,6 +22,21 @@ from harness.runs.stories.trace import (
     TraceEntry,
     record_name,
 )
+from harness.runs.stories.table.cells import StoryCell, perform_cell, perform_table, verdict_in_memory
+from harness.runs.stories.table.columns import (
+    COLUMNS,
+    OF_GROUPS,
+    OF_PIPELINES,
+    OF_TRANSACTIONS,
+    Column,
+    chosen_columns,
+    column_named,
+    of_replicas,
+    own_column,
+)
+from harness.runs.stories.table.outcome import StoryOutcome, outcome_of
+from harness.runs.stories.table.requirements import unmet
+from harness.runs.stories.table.story import Expected, Sign, Story, known_stories, parse_story, read_story
 
 __all__ = [
     "ACKNOWLEDGED",

@@ -21,7 +21,8 @@ from harness.lab.conform import Comparison, RecordedTrace, Word, comparing, hold
 from harness.lab.conform.performing import CoreStep, performed_by_core
 from harness.lab.conform.schedules import SCHEDULES, schedule
 from harness.lab.conform.shown import ShownState
-from harness.runs.stories import STABLE_END, Play, Sign, Story, StoryOutcome, asked, known_stories
+from harness.runs.stories import STABLE_END, Play, Sign, Story, StoryOutcome, known_stories
+from harness.runs.stories.stage import questions
 from scripts.reference.conformance import TRACES
 
 #: They share the performances of the core, which one worker keeps.
@@ -156,14 +157,14 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 #: Only stories with a coordinator have these.
 CHANGES_OF_TOLD: Final[Mapping[str, Change]] = {
-    "another coordinator": of_told(asked.LEADER, lambda _: 7),
-    "an election of a coordinator more": of_told(asked.EPOCHS, lambda epochs: epochs + 1),
-    "another ISR of the coordinator's log": of_told(asked.ISR, toggled(2)),
-    "another committed offset": of_told(asked.COMMITTED, lambda offset: offset + 1),
-    "a member more": of_told(asked.MEMBERS, lambda members: members + 1),
-    "an assigned member more": of_told(asked.ASSIGNED, lambda members: members + 1),
+    "another coordinator": of_told(questions.LEADER, lambda _: 7),
+    "an election of a coordinator more": of_told(questions.EPOCHS, lambda epochs: epochs + 1),
+    "another ISR of the coordinator's log": of_told(questions.ISR, toggled(2)),
+    "another committed offset": of_told(questions.COMMITTED, lambda offset: offset + 1),
+    "a member more": of_told(questions.MEMBERS, lambda members: members + 1),
+    "an assigned member more": of_told(questions.ASSIGNED, lambda members: members + 1),
     "another last stable offset": of_told(STABLE_END, lambda end: end - 1),
-    "another state of a transactional id": of_told(f"{asked.TRANSACTIONAL_ID}p", lambda word: f"{word}0"),
+    "another state of a transactional id": of_told(f"{questions.TRANSACTIONAL_ID}p", lambda word: f"{word}0"),
     "a member that is assigned nothing": of_told("member m: assigned", lambda assigned: not assigned),
 }
 

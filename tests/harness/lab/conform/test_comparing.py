@@ -19,12 +19,12 @@ from harness.runs.stories import (
     Story,
     StoryOutcome,
     UntilAtRest,
-    asked,
     column_named,
     known_stories,
     parse_story,
     perform_script,
 )
+from harness.runs.stories.stage import questions
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from workloads import Event
@@ -214,13 +214,18 @@ def test_a_group_is_asked_without_being_changed() -> None:
     trace = trace_of(story, "g")
     told = {step.text: step.shown.told for step in trace.steps}
     assert told["flush all"] == {}
-    assert (told["poll m"][asked.COMMITTED], told["poll m"][asked.MEMBERS], told["poll m"][asked.ISR]) == (
+    assert (told["poll m"][questions.COMMITTED], told["poll m"][questions.MEMBERS], told["poll m"][questions.ISR]) == (
         2,
         1,
         (0, 1, 2),
     )
     after = told["move coordinator to 2"]
-    assert (after[asked.LEADER], after[asked.EPOCHS], after[asked.COMMITTED], after[asked.ASSIGNED]) == (2, 1, 2, 1)
+    assert (
+        after[questions.LEADER],
+        after[questions.EPOCHS],
+        after[questions.COMMITTED],
+        after[questions.ASSIGNED],
+    ) == (2, 1, 2, 1)
     assert after["member m: assigned"] is False
     assert hold(trace, story).count(Word.SAME) == len(trace.steps)
 
@@ -235,9 +240,9 @@ def test_what_is_told_late_is_passed_and_what_is_never_told_is_not_compared(trac
     )
     whole = trace_of(story, "v2")
     told = [step.shown.told for step in whole.steps]
-    assert told[-3][asked.READ] == ("base", "a")
+    assert told[-3][questions.READ] == ("base", "a")
     index = next(index for index, step in enumerate(whole.steps) if step.text == "commit t")
-    fact = f"{asked.TRANSACTIONAL_ID}p"
+    fact = f"{questions.TRANSACTIONAL_ID}p"
     assert (told[index - 1][fact], told[index][fact]) == ("Ongoing in epoch 0", "CompleteCommit in epoch 1")
     late = changed(whole, index + 1, told={fact: told[index - 1][fact]})
     assert hold(late, story).steps[index].word is Word.PASSED

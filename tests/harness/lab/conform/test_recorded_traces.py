@@ -15,7 +15,8 @@ import pytest
 
 from harness.lab.conform import Comparison, Word, held_run, hold, known_deviations, read_trace
 from harness.lab.conform.performing import with_rests
-from harness.runs.stories import ACKNOWLEDGED, asked, column_named, known_stories
+from harness.runs.stories import ACKNOWLEDGED, column_named, known_stories
+from harness.runs.stories.stage import questions
 from scripts.free_runs import BROKEN, kept_runs
 from scripts.reference.conformance import FILE, SHOWN, TRACES, FreeRuns, conformance, held_free_runs
 from scripts.shown_bugs import OF_GROUPS, OF_TRANSACTIONS, SHOWN_BUGS, bugs_for
@@ -117,9 +118,9 @@ def test_kafka_shows_all_that_the_guide_names(name: str) -> None:
 
 
 #: Facts that must be told in a story with groups, and in one with transactions.
-TOLD: Final = (asked.LEADER, asked.EPOCHS, asked.ISR)
-TOLD_OF_GROUPS: Final = (*TOLD, asked.COMMITTED, asked.MEMBERS, asked.ASSIGNED)
-TOLD_OF_TRANSACTIONS: Final = (*TOLD, asked.STABLE_END, f"{asked.TRANSACTIONAL_ID}p")
+TOLD: Final = (questions.LEADER, questions.EPOCHS, questions.ISR)
+TOLD_OF_GROUPS: Final = (*TOLD, questions.COMMITTED, questions.MEMBERS, questions.ASSIGNED)
+TOLD_OF_TRANSACTIONS: Final = (*TOLD, questions.STABLE_END, f"{questions.TRANSACTIONAL_ID}p")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name[0] in "GT"])

@@ -10,10 +10,10 @@ import pytest
 from harness.broker.core.messages import Fetch, FetchPartition, Heartbeat, Produce, RecordBatch
 from harness.broker.core.types import ACKS_ALL, TopicPartition
 from harness.runs.stories import known_stories
-from harness.runs.stories.cells import perform_cell
-from harness.runs.stories.diagram import WIDTH, Diagram, diagram_of
-from harness.runs.stories.explanation import explained
-from harness.runs.stories.messages import MessageWords
+from harness.runs.stories.shown.diagram import WIDTH, Diagram, diagram_of
+from harness.runs.stories.shown.explanation import explained
+from harness.runs.stories.shown.messages import MessageWords
+from harness.runs.stories.table.cells import perform_cell
 from harness.worlds.simulated.watching import SeenMessage, Watching
 
 S09 = known_stories()["S09"]

@@ -9,7 +9,7 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.ground.errors import PlanError
 from harness.runs.stories import known_stories, own_column, perform_cell
-from harness.runs.stories.fitting import fitted
+from harness.runs.stories.table.fitting import fitted
 
 STORIES = known_stories()
 

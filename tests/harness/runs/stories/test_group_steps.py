@@ -12,12 +12,11 @@ import pytest
 from harness.ground.errors import PlanError
 from harness.plan import RunSpec
 from harness.runs.stories import OF_GROUPS, OF_PIPELINES, StoryCell, known_stories, parse_story, perform_cell
-from harness.runs.stories.members import ScriptMembers
-from harness.runs.stories.patience import Patience
-from harness.runs.stories.story_world import GROUPS_LOG, StoryWorld
+from harness.runs.stories.stage.patience import Patience
+from harness.runs.stories.stage.story_world import GROUPS_LOG, StoryWorld
 from nemesis.cluster import ClusterView, PartitionView
 from workloads import TIME_LIMIT, EventType, Offsets, PollOutcome
-from workloads.driver import SteppedMember
+from workloads.driver import SteppedMember, Workload
 
 FORM = """
 number = "G99"
@@ -126,17 +125,17 @@ def test_a_turn_that_brings_nothing_has_more_polls_where_libraries_take_time(mon
 def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[ScriptMembers] = []
+    asked: list[Workload] = []
     coordinator_of = StoryWorld.coordinator_of
-    ask_once = ScriptMembers.ask
+    ask_once = Workload.ask_committed
 
-    def ask(members: ScriptMembers, then: Callable[[Offsets | None], None]) -> None:
+    def ask(workload: Workload, then: Callable[[Offsets | None], None]) -> None:
         monkeypatch.setattr(StoryWorld, "coordinator_of", coordinator_of)
-        asked.append(members)
-        ask_once(members, then)
+        asked.append(workload)
+        ask_once(workload, then)
 
     monkeypatch.setattr(StoryWorld, "coordinator_of", lambda *_: None)
-    monkeypatch.setattr(ScriptMembers, "ask", ask)
+    monkeypatch.setattr(Workload, "ask_committed", ask)
     assert cell("wait until m is assigned").disagreements == ()
     assert len(asked) == 1
 
@@ -152,8 +151,7 @@ def test_the_replicas_of_a_coordinators_log_are_put_in_the_order_of_their_number
     reassignment = SimpleNamespace(reassign=lambda *asked: reassigned.append(asked))
     perfect_world.replicas = object()
     perfect_world.target = SimpleNamespace(view=lambda: view, reassignment=reassignment)
-    unused: Any = None
-    StoryWorld(perfect_world, "t-0", {}, unused, unused, grouped=True).order_coordinators()
+    StoryWorld(perfect_world, "t-0", {}, grouped=True).order_coordinators()
     assert reassigned == orders
 
 

@@ -9,8 +9,9 @@ import pytest
 from checkers import HISTORY, Verdict, check_one
 from harness.plan import RunSpec
 from harness.records.replica_dump import write_replicas
-from harness.runs.stories import Story, StoryCell, cells, known_stories, perform_cell
-from harness.runs.stories.performer import Performance
+from harness.runs.stories import Story, StoryCell, known_stories, perform_cell
+from harness.runs.stories.script.performer import Performance
+from harness.runs.stories.table import cells
 from harness.worlds.simulated import SimulatedWorld
 from workloads import Event
 from workloads.history import HistoryInMemory, HistoryWriter

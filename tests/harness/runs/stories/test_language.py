@@ -10,9 +10,20 @@ from hypothesis import strategies as st
 
 from harness.ground.errors import PlanError
 from harness.runs.stories import known_stories, parse_story, state_forms, step_forms
-from harness.runs.stories import steps as s
-from harness.runs.stories.forms import STATES, STEPS, VERBS
-from harness.runs.stories.language import lines_of, parse_script
+from harness.runs.stories.script.language import lines_of, parse_script
+from harness.runs.stories.stage.names import BrokerRole
+from harness.runs.stories.steps import STATES, STEPS, VERBS, Step, transactions, waits, writes
+from harness.runs.stories.steps.faults import (
+    Abandon,
+    Begin,
+    Flush,
+    MoveCoordinator,
+    ReleaseFirst,
+    ReleaseLast,
+    Undo,
+    Withhold,
+)
+from harness.runs.stories.steps.reads import ReadAs
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition, PowerLoss
 from nemesis.repairs import HEAL, RELEASE, START
@@ -29,100 +40,100 @@ def step_of(text):
 @pytest.mark.parametrize(
     ("text", "kind", "fields"),
     [
-        ("write z to 0", s.WriteRecord, {"record": "z", "to": 0, "acks": None, "producer": None}),
-        ("write z to leader acks=1 as p", s.WriteRecord, {"to": s.BrokerRole.LEADER, "acks": 1, "producer": "p"}),
-        ("send z to the former leader acks=all", s.SendRecord, {"to": s.BrokerRole.FORMER_LEADER, "acks": -1}),
-        ("retry x to the other follower", s.Retry, {"record": "x", "to": s.BrokerRole.OTHER_FOLLOWER}),
-        ("wait 50 ms", s.Wait, {"ms": 50}),
-        ("wait 3 s   # a comment", s.Wait, {"ms": 3_000, "text": "wait 3 s"}),
-        ("kill 0 leader", s.Begin, {"fault": Kill, "nodes": (0, s.BrokerRole.LEADER)}),
-        ("power all", s.Begin, {"fault": PowerLoss, "nodes": (0, 1, 2)}),
-        ("start 0", s.Undo, {"repair": START, "nodes": (0,)}),
-        ("flush 0 1", s.Flush, {"nodes": (0, 1)}),
-        ("never start 0", s.Abandon, {"nodes": (0,)}),
-        ("corrupt x on 1", s.Begin, {"fault": CorruptRecord, "record": "x", "nodes": (1,)}),
-        ("cut 0-1 2>controller", s.Begin, {"fault": Partition, "links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
-        ("heal", s.Undo, {"repair": HEAL, "links": ()}),
-        ("drop Fetch 0>1", s.Begin, {"fault": DropMessages, "api": "Fetch", "links": (Link(0, 1),)}),
-        ("release 0>1", s.Undo, {"repair": RELEASE, "links": (Link(0, 1),)}),
-        ("release last 0>controller", s.ReleaseOne, {"link": Link(0, CONTROLLER), "newest": True}),
-        ("hold 0>clients", s.Begin, {"fault": HoldMessages, "api": "", "links": (Link(0, CLIENTS),)}),
-        ("withhold metadata from 1", s.Withhold, {"nodes": (1,)}),
-        ("release", s.Undo, {"repair": RELEASE, "links": ()}),
-        ("release first 1>0", s.ReleaseOne, {"link": Link(1, 0), "newest": False}),
+        ("write z to 0", writes.WriteRecord, {"record": "z", "to": 0, "acks": None, "producer": None}),
+        ("write z to leader acks=1 as p", writes.WriteRecord, {"to": BrokerRole.LEADER, "acks": 1, "producer": "p"}),
+        ("send z to the former leader acks=all", writes.SendRecord, {"to": BrokerRole.FORMER_LEADER, "acks": -1}),
+        ("retry x to the other follower", writes.Retry, {"record": "x", "to": BrokerRole.OTHER_FOLLOWER}),
+        ("wait 50 ms", waits.Wait, {"ms": 50}),
+        ("wait 3 s   # a comment", waits.Wait, {"ms": 3_000, "text": "wait 3 s"}),
+        ("kill 0 leader", Begin, {"fault": Kill, "nodes": (0, BrokerRole.LEADER)}),
+        ("power all", Begin, {"fault": PowerLoss, "nodes": (0, 1, 2)}),
+        ("start 0", Undo, {"repair": START, "nodes": (0,)}),
+        ("flush 0 1", Flush, {"nodes": (0, 1)}),
+        ("never start 0", Abandon, {"nodes": (0,)}),
+        ("corrupt x on 1", Begin, {"fault": CorruptRecord, "record": "x", "nodes": (1,)}),
+        ("cut 0-1 2>controller", Begin, {"fault": Partition, "links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
+        ("heal", Undo, {"repair": HEAL, "links": ()}),
+        ("drop Fetch 0>1", Begin, {"fault": DropMessages, "api": "Fetch", "links": (Link(0, 1),)}),
+        ("release 0>1", Undo, {"repair": RELEASE, "links": (Link(0, 1),)}),
+        ("release last 0>controller", ReleaseLast, {"link": Link(0, CONTROLLER)}),
+        ("hold 0>clients", Begin, {"fault": HoldMessages, "api": "", "links": (Link(0, CLIENTS),)}),
+        ("withhold metadata from 1", Withhold, {"nodes": (1,)}),
+        ("release", Undo, {"repair": RELEASE, "links": ()}),
+        ("release first 1>0", ReleaseFirst, {"link": Link(1, 0)}),
         (
             "kill the former leader the other follower",
-            s.Begin,
-            {"nodes": (s.BrokerRole.FORMER_LEADER, s.BrokerRole.OTHER_FOLLOWER)},
+            Begin,
+            {"nodes": (BrokerRole.FORMER_LEADER, BrokerRole.OTHER_FOLLOWER)},
         ),
-        ("drop 0-1", s.Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
-        ("write z to 0 as acks", s.WriteRecord, {"acks": None, "producer": "acks"}),
-        ("write is to 0", s.WriteRecord, {"record": "is"}),
-        ("read committed finds base y", s.ReadAs, {"isolation": "read_committed", "records": ("base", "y")}),
-        ("read uncommitted finds nothing", s.ReadAs, {"isolation": "read_uncommitted", "records": ()}),
-        ("init q", s.InitProducer, {"producer": "q", "after": None}),
-        ("init q after p", s.InitProducer, {"producer": "q", "after": "p"}),
-        ("begin u by p", s.BeginTransaction, {"transaction": "u", "producer": "p"}),
-        ("write z in t", s.WriteInTransaction, {"record": "z", "transaction": "t"}),
-        ("write z in t over y", s.WriteInTransaction, {"record": "z", "transaction": "t", "over": "y"}),
-        ("send z to 0 over x acks=1", s.SendRecord, {"record": "z", "over": "x", "acks": 1}),
-        ("send z in t", s.SendInTransaction, {"record": "z", "transaction": "t"}),
-        ("commit t", s.EndTransaction, {"transaction": "t", "commit": True}),
-        ("abort t", s.EndTransaction, {"transaction": "t", "commit": False}),
-        ("move coordinator to leader", s.MoveCoordinator, {"broker": s.BrokerRole.LEADER}),
+        ("drop 0-1", Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
+        ("write z to 0 as acks", writes.WriteRecord, {"acks": None, "producer": "acks"}),
+        ("write is to 0", writes.WriteRecord, {"record": "is"}),
+        ("read committed finds base y", ReadAs, {"isolation": "read_committed", "records": ("base", "y")}),
+        ("read uncommitted finds nothing", ReadAs, {"isolation": "read_uncommitted", "records": ()}),
+        ("init q", transactions.InitProducer, {"producer": "q", "after": None}),
+        ("init q after p", transactions.InitProducer, {"producer": "q", "after": "p"}),
+        ("begin u by p", transactions.BeginTransaction, {"transaction": "u", "producer": "p"}),
+        ("write z in t", transactions.WriteInTransaction, {"record": "z", "transaction": "t"}),
+        ("write z in t over y", transactions.WriteInTransaction, {"record": "z", "transaction": "t", "over": "y"}),
+        ("send z to 0 over x acks=1", writes.SendRecord, {"record": "z", "over": "x", "acks": 1}),
+        ("send z in t", transactions.SendInTransaction, {"record": "z", "transaction": "t"}),
+        ("commit t", transactions.Commit, {"transaction": "t"}),
+        ("abort t", transactions.Abort, {"transaction": "t"}),
+        ("move coordinator to leader", MoveCoordinator, {"broker": BrokerRole.LEADER}),
         (
             "wait until p is ready and t is refused and last stable offset of 0 misses x",
-            s.WaitUntil,
+            waits.WaitUntil,
             {
                 "states": (
-                    s.IsReady("p"),
-                    s.TransactionEnded("t", s.TransactionAnswer.REFUSED),
-                    s.Stable(0, "x", expected=False),
+                    transactions.IsReady("p"),
+                    transactions.EndRefused("t"),
+                    transactions.StableEndMisses(0, "x"),
                 )
             },
         ),
-        ("move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,)}),
-        ("try move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
-        ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
-        ("wait up to 5 s until nobody leads", s.WaitUntil, {"states": (s.NobodyLeads(),), "limit_ms": 5_000}),
+        ("move leader to 2", Begin, {"fault": MoveLeader, "nodes": (2,)}),
+        ("try move leader to 2", Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
+        ("wait until 0 leads", waits.WaitUntil, {"states": (waits.Leads(0),), "limit_ms": None}),
+        ("wait up to 5 s until nobody leads", waits.WaitUntil, {"states": (waits.NobodyLeads(),), "limit_ms": 5_000}),
         (
             "wait until isr is 0 1 and 1 has x and 2 lacks y",
-            s.WaitUntil,
-            {"states": (s.IsrIs((0, 1)), s.Has(1, "x", expected=True), s.Has(2, "y", expected=False))},
+            waits.WaitUntil,
+            {"states": (waits.IsrIs((0, 1)), writes.Has(1, "x"), writes.Lacks(2, "y"))},
         ),
         (
             "try wait until 1 is not fenced and 1 is not in the isr and x is answered",
-            s.WaitUntil,
+            waits.WaitUntil,
             {
                 "tried": True,
                 "states": (
-                    s.IsFenced(1, expected=False),
-                    s.InIsr(1, expected=False),
-                    s.Answered("x", acknowledged=False),
+                    waits.IsFenced(1, expected=False),
+                    waits.InIsr(1, expected=False),
+                    writes.IsAnswered("x"),
                 ),
             },
         ),
         (
             "wait until leader epoch is 12 and elections prefer 1 2 0",
-            s.WaitUntil,
-            {"states": (s.LeaderEpochIs(12), s.ElectionsPrefer((1, 2, 0)))},
+            waits.WaitUntil,
+            {"states": (waits.LeaderEpochIs(12), waits.ElectionsPrefer((1, 2, 0)))},
         ),
         (
             "wait until x is refused and y is refused with NotEnoughReplicasError",
-            s.WaitUntil,
-            {"states": (s.Refused("x"), s.Refused("y", "NotEnoughReplicasError"))},
+            waits.WaitUntil,
+            {"states": (writes.RecordRefused("x"), writes.RecordRefused("y", "NotEnoughReplicasError"))},
         ),
-        ("try in a0 all/2*: kill 0", s.Begin, {"fault": Kill, "tried": True, "tried_in": ("a0", "all/2*")}),
-        ("wait until isr is all and 0 leads", s.WaitUntil, {"states": (s.IsrIs((0, 1, 2)), s.Leads(0))}),
+        ("try in a0 all/2*: kill 0", Begin, {"fault": Kill, "tried": True, "tried_in": ("a0", "all/2*")}),
+        ("wait until isr is all and 0 leads", waits.WaitUntil, {"states": (waits.IsrIs((0, 1, 2)), waits.Leads(0))}),
         (
             "wait until the former leader is fenced and high watermark of leader misses y",
-            s.WaitUntil,
-            {"states": (s.IsFenced(s.BrokerRole.FORMER_LEADER), s.Covers(s.BrokerRole.LEADER, "y", expected=False))},
+            waits.WaitUntil,
+            {"states": (waits.IsFenced(BrokerRole.FORMER_LEADER), writes.Misses(BrokerRole.LEADER, "y"))},
         ),
         (
             "wait until high watermark of 0 covers x and all are in sync",
-            s.WaitUntil,
-            {"states": (s.Covers(0, "x", expected=True), s.AllInSync())},
+            waits.WaitUntil,
+            {"states": (writes.Covers(0, "x"), waits.AllInSync())},
         ),
     ],
 )
@@ -242,7 +253,7 @@ def meaning(text):
 @given(st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_any_words_are_a_step_or_one_sentence(text):
     outcome = meaning(text)
-    assert isinstance(outcome, s.Step) or "\n" not in outcome
+    assert isinstance(outcome, Step) or "\n" not in outcome
 
 
 WRITTEN = {

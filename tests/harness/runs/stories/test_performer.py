@@ -15,7 +15,6 @@ from harness.plan import read_plan
 from harness.runs.stories import (
     WHOLE,
     Play,
-    cells,
     chosen_columns,
     column_named,
     explained,
@@ -26,10 +25,11 @@ from harness.runs.stories import (
     perform_table,
     step_lines,
 )
-from harness.runs.stories.fault_steps import kept_everything
-from harness.runs.stories.patience import Patience
-from harness.runs.stories.script_faults import ScriptFaults
-from harness.runs.stories.story_world import StepError, StoryWorld
+from harness.runs.stories.stage.patience import Patience
+from harness.runs.stories.stage.script_faults import ScriptFaults
+from harness.runs.stories.stage.story_world import StepError, StoryWorld
+from harness.runs.stories.steps.faults import kept_everything
+from harness.runs.stories.table import cells
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
@@ -208,7 +208,7 @@ def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
     """A fault that lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
     looks = []
     perfect_world.replicas = object()
-    story_world = StoryWorld(perfect_world, "t-0", {}, None, None, grouped=False)
+    story_world = StoryWorld(perfect_world, "t-0", {}, grouped=False)
     story_world.look = lambda: looks.append(1)
     story_world.until(lambda: len(looks) > 2, 1_000)
     assert len(looks) == 3

@@ -9,9 +9,9 @@ import pytest
 
 from harness.broker.core.replica import Replica
 from harness.broker.core.retention import Retention
-from harness.runs.stories.cells import perform_cell
-from harness.runs.stories.columns import COLUMNS
-from harness.runs.stories.story import known_stories
+from harness.runs.stories.table.cells import perform_cell
+from harness.runs.stories.table.columns import COLUMNS
+from harness.runs.stories.table.story import known_stories
 
 RIGHT: Callable[..., Any] = Retention._is_over
 

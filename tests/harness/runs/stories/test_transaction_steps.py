@@ -9,16 +9,11 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.ground.errors import PlanError
 from harness.runs.stories import OF_TRANSACTIONS, StoryCell, known_stories, parse_story, perform_cell
-from harness.runs.stories.story_world import StoryWorld
-from harness.runs.stories.transactions import (
-    ScriptedInstance,
-    ScriptedTransaction,
-    ScriptTransactions,
-    TransactionalRecord,
-    _facts,
-)
+from harness.runs.stories.stage.stage import StoryStage
+from harness.runs.stories.stage.story_world import StoryWorld
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
-from workloads import TIME_LIMIT, EventType, SendOutcome
+from workloads import EventType, SendOutcome
+from workloads.driver import SteppedProducer
 
 FORM = """
 number = "T99"
@@ -67,17 +62,16 @@ def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begin
     asked: list[str] = []
     coordinator_of = StoryWorld.coordinator_of
 
-    def first(transactions: ScriptTransactions) -> ScriptedInstance:
+    def new_producer(stage: StoryStage, transactional_id: str) -> SteppedProducer:
         monkeypatch.setattr(StoryWorld, "coordinator_of", coordinator_of)
-        made = make(transactions)
-        asked.append(made.transactional_id)
-        return made
+        asked.append(transactional_id)
+        return make(stage, transactional_id)
 
-    make = ScriptTransactions.first
+    make = StoryStage.new_producer
     monkeypatch.setattr(StoryWorld, "coordinator_of", lambda *_: None)
-    monkeypatch.setattr(ScriptTransactions, "first", first)
+    monkeypatch.setattr(StoryStage, "new_producer", new_producer)
     assert cell(f"{OPEN}commit t").disagreements == ()
-    assert asked == ["first"]
+    assert asked == ["first", "p"]
 
 
 def test_a_record_has_the_end_of_its_transaction() -> None:
@@ -147,13 +141,3 @@ def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
     for name, column in OF_TRANSACTIONS.items():
         if name != "v2" and column.settings["planted.bug"] != "none":
             assert any(story.expected(name).letters != story.expected("v2").letters for story in stories), name
-
-
-@pytest.mark.parametrize("error", [TIME_LIMIT, "KafkaTimeoutError: 30 s"])
-def test_a_send_that_our_own_limit_ended_did_not_fail_whatever_becomes_of_its_transaction(error: str) -> None:
-    """As in the workload: only what the library says of a send can contradict its commit."""
-    transaction = ScriptedTransaction(ScriptedInstance("p", 0, None), 3, [])
-    record = TransactionalRecord(7, b"k", transaction, "t-0")
-    record.outcome = SendOutcome(EventType.INFO, error=error)
-    transaction.records.append(record)
-    assert _facts(transaction).failed == ({} if error == TIME_LIMIT else {"7": error})

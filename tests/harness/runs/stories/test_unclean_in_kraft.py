@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from harness.runs.stories import Story, known_stories, perform_cell
-from harness.runs.stories.columns import EVERY, Column
+from harness.runs.stories.table.columns import EVERY, Column
 from workloads import Settings
 
 #: Columns in pairs: without unclean elections, and the same with them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.runs.stories.writes import DirectRecord
+from harness.runs.stories.stage.writes import DirectRecord
 from harness.worlds.contract import DirectWrite
 from workloads import EventType, SendOutcome
 

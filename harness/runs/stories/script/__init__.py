@@ -1,0 +1,1 @@
+"""A script: its grammar, its steps in order, and who performs them."""

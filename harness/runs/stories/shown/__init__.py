@@ -1,0 +1,1 @@
+"""Stories for people: the page of reference, a cell step by step, and its diagram."""

@@ -1,0 +1,1 @@
+"""The table of stories: their files, their columns, and their cells."""
