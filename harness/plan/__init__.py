@@ -6,29 +6,29 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
 from harness.plan.as_toml import lines_of, plan_text
-from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
+from harness.plan.bounds import TRACED_WRITES_MAX
 from harness.plan.chosen_faults import families_in, timings_of, with_scenarios
 from harness.plan.counting import planned_writes
 from harness.plan.expected import ExpectedOutcomes
+from harness.plan.file_form import BOUNDS, LATEST
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorCommands
-from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
+from harness.plan.reading import ACCEPTED_FILE, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
-    entry_of,
     flattened,
     known_keys,
     of_kind,
+    record_of,
     refuse_endless_numbers,
     tables_at,
 )
 from harness.plan.worlds import (
     UNCLEAN_IN_KRAFT_SINCE,
-    AnyHost,
     AnyWorld,
     ClientName,
     Existing,
@@ -58,7 +58,6 @@ __all__ = [
     "UNCLEAN_IN_KRAFT_SINCE",
     "UNDONE_BY",
     "Act",
-    "AnyHost",
     "AnyWorld",
     "ClientName",
     "Existing",
@@ -79,7 +78,6 @@ __all__ = [
     "Ssh",
     "UpgradeEnd",
     "WorldPlan",
-    "entry_of",
     "families_in",
     "flattened",
     "heading",
@@ -91,6 +89,7 @@ __all__ = [
     "planned_writes",
     "plans_here",
     "read_plan",
+    "record_of",
     "refuse_endless_numbers",
     "require_kind",
     "starter",

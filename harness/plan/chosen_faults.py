@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, key_of, list_at, value_at
+from harness.plan.values import PlanKey, Table, choices_of, key_of, of_kind
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scenario, Scene, Timings, scenarios_named
 from nemesis.schedule import most_stopped
@@ -58,7 +58,7 @@ def story_in(table: Table, plan_key: PlanKey) -> tuple[str, OwnStory | None]:
     Raises:
         PlanError: no story has this number or file, or the plan names faults too.
     """
-    story: str = value_at(table, "story", str, "", plan_key)
+    story: str = of_kind(table.get("story", ""), str, plan_key / "story")
     own = _own_story(story, plan_key) if story.endswith(".toml") else None
     if own:
         story = _number(own)
@@ -104,7 +104,7 @@ def chosen_scenarios(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> 
     key = key_of(table, "scenarios", OLDER_KEY, plan_key)
     if key not in table:
         return base
-    words = list_at(table, key, [], plan_key)
+    words = choices_of(table[key], plan_key / key)
     for word in words:
         if not scenarios_named(str(word), FAMILIES):
             raise (plan_key / key).wrong(_unknown_scenario(str(word)))

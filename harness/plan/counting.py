@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from typing import TYPE_CHECKING
 
 from harness.plan.bounds import (
-    BOUNDS,
     COMBINATIONS_MAX,
     EXCLUSIONS_MAX,
     RUNS_MAX,
@@ -15,12 +13,11 @@ from harness.plan.bounds import (
     SIMULATED_WRITE_BYTES,
     WRITES_MAX,
 )
-
-if TYPE_CHECKING:
-    from harness.plan.model import Plan
-    from harness.plan.values import PlanKey, Table
-    from harness.plan.worlds import AnyWorld
-    from workloads import WorkloadPlan
+from harness.plan.file_form import BOUNDS
+from harness.plan.model import Plan
+from harness.plan.values import PlanKey, Table
+from harness.plan.worlds import AnyWorld
+from workloads import WorkloadPlan
 
 
 def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanKey) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from checkers import ANOMALIES, FIGURES
-from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
+from harness.plan.values import PlanKey, Table, flattened, record_of, table_at
 from workloads import ImpossibleValueError, Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
@@ -45,15 +45,16 @@ def _is_one_of(value: object, wanted: object) -> bool:
 
 
 def expected_in(
-    table: Table, families: Iterable[str], worlds: Iterable[str], plan_key: PlanKey
+    listed: Iterable[Table], families: Iterable[str], worlds: Iterable[str], plan_key: PlanKey
 ) -> tuple[ExpectedOutcomes, ...]:
-    """The entries of ``expected`` in a plan that has these ``families`` and ``worlds``.
+    """The ``listed`` entries of a plan that has these ``families`` and ``worlds``.
 
     Raises:
         PlanError: one has a key or a value that does not exist, or that no cell of the plan has.
     """
     entries: list[ExpectedOutcomes] = []
-    for here, entry in tables_at(table, "expected", plan_key):
+    for number, entry in enumerate(listed):
+        here = plan_key[number]
         settings = flattened(table_at(entry, "settings", here))
         if strange := settings.keys() - Settings().to_mapping().keys():
             raise (here / "settings").wrong(unknown_name("setting", min(strange), Settings().to_mapping()))
@@ -64,7 +65,7 @@ def expected_in(
                 _refuse_impossible(name, choice, here / "settings")
         figures = _figures_in(entry, here)
         given = {**entry, "settings": settings, "figures": figures}
-        expected = entry_of(ExpectedOutcomes, given, here)
+        expected = record_of(ExpectedOutcomes, given, here)
         if not expected.outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
         if expected.some and expected.some not in expected.outcomes:
