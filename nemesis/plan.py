@@ -17,7 +17,7 @@ AT_STAKE_MIN: Final = 59
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What counts only where chance draws the faults of a run, and no schedule gives them."""
+    """The numbers by which chance draws the faults of a run, where no schedule gives them."""
 
     families: Annotated[tuple[str, ...], Meta(extra={"in_plans": False})] = ("kill",)
     """The families from which a schedule is drawn (:data:`nemesis.scenarios.FAMILIES`)."""

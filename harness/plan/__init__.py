@@ -3,6 +3,9 @@
 A plan is TOML. Settings of the log have Kafka's own dotted names, quoted or not (``min.insync.replicas = 2``);
 everything else is spelled with underscores and carries its unit (``duration_ms``). Unknown keys are refused with the
 nearest valid one. See ``plans/default.toml`` for a complete one.
+
+Whatever reads or refuses a part of a plan raises :class:`harness.ground.errors.PlanError`: one sentence, with the place
+in the file.
 """
 
 from harness.plan.as_toml import lines_of, plan_text
@@ -45,55 +48,10 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
-    "ACCEPTED_FILE",
-    "BOUNDS",
-    "CI_FILES",
-    "ENDLESS",
-    "KINDS",
-    "LATEST",
-    "NODE",
-    "OPEN",
-    "PEER",
-    "TRACED_WRITES_MAX",
-    "UNCLEAN_IN_KRAFT_SINCE",
-    "UNDONE_BY",
-    "Act",
-    "AnyWorld",
-    "ClientName",
-    "Existing",
-    "ExpectedOutcomes",
-    "Kafka",
-    "Loopback",
-    "Machine",
-    "ModeName",
-    "Namespaces",
-    "OperatorCommands",
-    "Plan",
-    "PlanKey",
-    "Processes",
-    "RealTime",
-    "RunSpec",
-    "Security",
-    "Simulated",
-    "Ssh",
-    "UpgradeEnd",
-    "WorldPlan",
-    "families_in",
-    "flattened",
-    "heading",
-    "known_keys",
-    "lines_of",
-    "of_kind",
-    "parse_plan",
-    "plan_text",
-    "planned_writes",
-    "plans_here",
-    "read_plan",
-    "record_of",
-    "refuse_endless_numbers",
-    "require_kind",
-    "starter",
-    "tables_at",
-    "timings_of",
-    "with_scenarios",
-]
+    "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LATEST", "NODE", "OPEN", "PEER", "TRACED_WRITES_MAX",
+    "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientName", "Existing", "ExpectedOutcomes", "Kafka",
+    "Loopback", "Machine", "ModeName", "Namespaces", "OperatorCommands", "Plan", "PlanKey", "Processes", "RealTime",
+    "RunSpec", "Security", "Simulated", "Ssh", "UpgradeEnd", "WorldPlan", "families_in", "flattened", "heading",
+    "known_keys", "lines_of", "of_kind", "parse_plan", "plan_text", "planned_writes", "plans_here", "read_plan",
+    "record_of", "refuse_endless_numbers", "require_kind", "starter", "tables_at", "timings_of", "with_scenarios",
+]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Final
 from harness.plan.file_form import PlanFile
 from harness.plan.listed_runs import OF_GENERATORS, WriteEntry, as_written, overlapping_groups
 from harness.plan.model import ALWAYS_NAMED, RunSpec
-from harness.plan.values import keys_of, shared, told_apart
+from harness.plan.values import keys_of, other_than_default, shared
 from nemesis.plan import Drawing
 from workloads import IDEMPOTENCE, LISTED, Settings, in_toml
 
@@ -31,12 +31,12 @@ def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
     tables: dict[str, Mapping[str, object]] = {
         "settings": dict(_settings(spec)),
         # Of a listed workload each write says the rest.
-        "workload": _without(OF_GENERATORS if spec.workload.name == LISTED else (), told_apart(spec.workload)),
-        "faults": _without(keys_of(Drawing), told_apart(spec.faults)),
+        "workload": _without(OF_GENERATORS if spec.workload.name == LISTED else (), other_than_default(spec.workload)),
+        "faults": _without(keys_of(Drawing), other_than_default(spec.faults)),
         f"worlds.{spec.world.name}": {},
     }
     top: dict[str, object] = {"name": name, "seed": spec.seed, "families": [spec.family]}
-    top |= _without((*tables, "schedule"), told_apart(PlanFile(**shared(PlanFile, spec))))
+    top |= _without((*tables, "schedule"), other_than_default(PlanFile(**shared(PlanFile, spec))))
     if not spec.schedule.steps:
         top["schedule"] = []  # no fault at all; without the key chance would draw some
     lines = [*(f"# {remark}" for remark in remarks), *lines_of(top, tables)]
@@ -46,7 +46,7 @@ def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
         group = {} if same else {"group": step.group}
         lines += ["", "[[schedule]]", *_pairs(as_written(step, spec.family) | group)]
     for write in spec.workload.writes:
-        lines += ["", "[[writes]]", *_pairs(told_apart(WriteEntry.of(write)))]
+        lines += ["", "[[writes]]", *_pairs(other_than_default(WriteEntry.of(write)))]
     return "\n".join(lines) + "\n"
 
 

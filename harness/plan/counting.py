@@ -21,11 +21,7 @@ from workloads import WorkloadPlan
 
 
 def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanKey) -> None:
-    """Refuse a matrix whose ``axes`` have too many combinations, or too many exclusions.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a matrix whose ``axes`` have too many combinations, or too many exclusions."""
     lengths = [len(values) for values in axes.values() if isinstance(values, list)]
     if (count := math.prod(lengths)) > COMBINATIONS_MAX:
         raise plan_key.wrong(
@@ -39,11 +35,7 @@ def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanK
 
 
 def refuse_too_many_runs(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a plan of more runs than a campaign can have.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a plan of more runs than a campaign can have."""
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
         raise plan_key.wrong(
@@ -53,11 +45,7 @@ def refuse_too_many_runs(plan: Plan, plan_key: PlanKey) -> None:
 
 
 def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, plan_key: PlanKey) -> None:
-    """Refuse a workload of more writes than one run in ``world`` can have.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a workload of more writes than one run in ``world`` can have."""
     writes = planned_writes(workload)
     made = (
         f"writes_per_second={workload.writes_per_second:g}, duration_ms={workload.duration_ms} and "

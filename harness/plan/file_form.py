@@ -18,7 +18,7 @@ from harness.plan.chosen_faults import families_in
 from harness.plan.listed_runs import ScheduleEntry, WriteEntry
 from harness.plan.machines import Machine
 from harness.plan.operator_commands import OperatorCommands
-from harness.plan.values import PlanKey, Read, Table, choices_of, flattened, is_number, keys_of, of_kind
+from harness.plan.values import PlanKey, ReadBy, Table, choices_of, flattened, is_number, keys_of, of_kind
 from harness.plan.world_keys import WorldTable
 from nemesis.plan import FaultPlan
 from workloads import Settings, WorkloadPlan, shown
@@ -33,7 +33,7 @@ _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Row = Annotated[tuple[object, ...], msgspec.Meta(min_length=1)]
 
 
-def _worded(kind: object, words: str) -> Read:
+def _worded(kind: object, words: str) -> ReadBy:
     """A value of this ``kind``, which the sentence that refuses another calls ``words``."""
 
     def by(value: object, plan_key: PlanKey) -> Any:
@@ -42,7 +42,7 @@ def _worded(kind: object, words: str) -> Read:
         except msgspec.ValidationError:
             raise plan_key.wrong(f"takes {words}, not {shown(value)}") from None
 
-    return Read(by)
+    return ReadBy(by)
 
 
 def _name(value: object, plan_key: PlanKey) -> str:
@@ -72,7 +72,7 @@ def _families(value: object, plan_key: PlanKey) -> tuple[str, ...]:
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The top of a plan."""
 
-    name: Annotated[str, Read(_name)] = ""
+    name: Annotated[str, ReadBy(_name)] = ""
     """The name of the directory below `results/`; by default the file's."""
     seed: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX, description="seeds are stored in 64 bits")] = 1
     """Every run's seed follows from it, and so do schedules and workloads."""
@@ -92,7 +92,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     """The brokers of each log partition of a topic, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default
     the cluster places them. Racks are not looked at then, nor at a later reassignment."""
-    families: Annotated[tuple[str, ...], Read(_families)] = ("kill",)
+    families: Annotated[tuple[str, ...], ReadBy(_families)] = ("kill",)
     """Families of faults ([faults](faults.md#families)). `"kill+partition"` draws one schedule from both: a scenario of
     each in turn, in another order in each run."""
     story: str = ""
@@ -134,7 +134,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The tables [`[worlds.simulated]`, `[worlds.processes]` and `[worlds.kafka]`](#worlds); at least one."""
 
 
-#: Where a key may be written that belongs to another table; the first table that has it is meant.
+#: The tables to which a misplaced key may belong; the first that has it is meant.
 _WHERE: Final[Mapping[str, Iterable[str]]] = {
     "under [settings], or a list of values under [matrix]": Settings().to_mapping(),
     "under [workload]": keys_of(WorkloadPlan),
@@ -153,11 +153,7 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
 
 
 def refuse_misplaced(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
-    """Refuse a key that ``table`` has and its ``keys`` do not, where another table has it.
-
-    Raises:
-        PlanError: the key, and where to write it.
-    """
+    """Refuse a key that ``table`` has and its ``keys`` do not, where another table has it."""
     strange = {key: value for key, value in table.items() if key not in set(keys)}
     for name in [*strange, *flattened(strange)]:
         for where, own in _WHERE.items():

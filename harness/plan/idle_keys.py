@@ -20,9 +20,6 @@ def refuse_idle(plan: PlanFile, worlds: Iterable[WorldPlan], plan_key: PlanKey) 
     """Refuse keys of workloads, and settings of the matrix, that do nothing in the workload of any world.
 
     A plan that lists its writes keeps what a run of another workload had.
-
-    Raises:
-        PlanError: the key, and the workloads that look at it.
     """
     if plan.writes:
         return

@@ -8,7 +8,17 @@ from typing import Annotated, Final
 import msgspec
 
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, key_of, keys_of, known_keys, of_kind, record_of, told_apart, value_of
+from harness.plan.values import (
+    PlanKey,
+    Table,
+    key_of,
+    keys_of,
+    known_keys,
+    of_kind,
+    other_than_default,
+    record_of,
+    value_of,
+)
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.plan import FAULTS_MAX
 from nemesis.roles import Role, RoleKind, largest_rack
@@ -79,11 +89,7 @@ class WriteEntry(msgspec.Struct, frozen=True, kw_only=True):
 def schedule_in(
     entries: Sequence[Table], families: tuple[str, ...], brokers: int, plan_key: PlanKey
 ) -> tuple[ScheduledFault, ...]:
-    """The faults that a plan gives, in its order.
-
-    Raises:
-        PlanError: an entry is wrong, or the plan has more than one family.
-    """
+    """The faults that a plan gives, in its order."""
     here = plan_key / "schedule"
     if len(entries) > FAULTS_MAX:
         raise here.wrong(f"{len(entries)} faults are too many; the most is {FAULTS_MAX}")
@@ -95,11 +101,7 @@ def schedule_in(
 
 
 def writes_in(entries: Sequence[Table], plan_key: PlanKey) -> tuple[PlannedWrite, ...]:
-    """The writes that a plan gives, in its order.
-
-    Raises:
-        PlanError: an entry is wrong, or the list is empty.
-    """
+    """The writes that a plan gives, in its order."""
     if not entries:
         raise plan_key.wrong("this list is empty, and a run without a write shows nothing; leave it out")
     return tuple(
@@ -110,11 +112,7 @@ def writes_in(entries: Sequence[Table], plan_key: PlanKey) -> tuple[PlannedWrite
 def listed(
     workload: WorkloadPlan, writes: tuple[PlannedWrite, ...] | None, tables: Mapping[PlanKey, Table]
 ) -> WorkloadPlan:
-    """``workload`` with exactly ``writes``, where they are given; ``tables`` are what the plan says of it.
-
-    Raises:
-        PlanError: a write names a log partition or a producer that does not exist, or is later than the break phase.
-    """
+    """``workload`` with exactly ``writes``, where they are given; ``tables`` are what the plan says of it."""
     if writes is None:
         return workload
     for plan_key, table in tables.items():
@@ -136,11 +134,7 @@ def listed(
 
 
 def check_given(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse given faults that do not fit a world: its time, its log partitions, its budget.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse given faults that do not fit a world: its time, its log partitions, its budget."""
     if plan.schedule is None:
         if plan.chance == "none":
             raise (plan_key / "chance").wrong("without chance no fault is drawn; list the faults under [[schedule]]")
@@ -241,7 +235,7 @@ def as_written(step: ScheduledFault, family: str) -> dict[str, object]:
         **named,
     )
     own = {RENAMED.get((kind, name), name): value for name, value in fields.items()}
-    return told_apart(entry) | own
+    return other_than_default(entry) | own
 
 
 def overlapping_groups(steps: Sequence[ScheduledFault]) -> list[int]:

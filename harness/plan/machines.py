@@ -69,11 +69,7 @@ CONTROLLER_WORD: Final = "controller"
 
 
 def machines_in(table: Table, nodes: Sequence[int], plan_key: PlanKey) -> tuple[Machine, ...]:
-    """The machines of a table ``inventory``.
-
-    Raises:
-        PlanError: they are not one machine for each of ``nodes``.
-    """
+    """The machines of a table ``inventory``."""
     known_keys(table, [*(key for key in keys_of(Machine) if key not in OWN_KEYS), "machines"], plan_key)
     same = {name: value for name, value in table.items() if name != "machines"}
     machines = tuple(_machine({**same, **entry}, key) for key, entry in tables_at(table, "machines", plan_key))

@@ -23,12 +23,7 @@ RELEASE_RULES: Final = ("unclean.elections",)
 
 
 def choices_in(plan: PlanFile, overrides: Mapping[str, object], plan_key: PlanKey) -> Iterator[Choice]:
-    """The choices of settings of a plan; ``overrides`` fix those that it leaves open or says otherwise.
-
-    Raises:
-        PlanError: a setting is unknown or impossible, two choices are the same, or an exclusion takes out nothing, or
-            all.
-    """
+    """The choices of settings of a plan; ``overrides`` fix those that it leaves open or says otherwise."""
     matrix = plan_key / "matrix"
     axes = {**plan.matrix}
     exclusions = _exclusions(axes, matrix)

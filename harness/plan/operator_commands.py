@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from harness.plan.values import PlanKey, Read, keys_of, known_keys, of_kind, record_of, table_at, table_of, value_of
+from harness.plan.values import PlanKey, ReadBy, keys_of, known_keys, of_kind, record_of, table_at, table_of, value_of
 
 #: An act that breaks something, and the act that undoes it.
 UNDONE_BY: Final[Mapping[str, str]] = {"kill": "start", "stop": "start", "pause": "resume", "cut": "heal"}
@@ -41,8 +41,8 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     With any other exit code, or none within the limit, it is not known.
     """
 
-    run: Annotated[Words, Read(_words)]
-    observe: Annotated[Words, Read(_words)]
+    run: Annotated[Words, ReadBy(_words)]
+    observe: Annotated[Words, ReadBy(_words)]
 
 
 class OperatorCommands(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +63,7 @@ class OperatorCommands(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def operator_commands_of(value: object, plan_key: PlanKey) -> OperatorCommands:
-    """The table ``commands`` of a world's table.
-
-    Raises:
-        PlanError: a command is missing, or what undoes it, or what observes it.
-    """
+    """The table ``commands`` of a world's table."""
     table = table_of(value, plan_key)
     known_keys(table, ("nodes", "limit_s", *ACTS), plan_key)
     nodes = table_at(table, "nodes", plan_key)

@@ -18,11 +18,7 @@ _RACK = RoleKind.RACK.value
 
 
 def check_placement(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse racks and assignments that do not go together with the rest of the plan.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse racks and assignments that do not go together with the rest of the plan."""
     if any(_RACK in family.split("+") for family in plan.families):
         _check_racks(plan, plan_key / "racks")
     if plan.racks and len(plan.racks) != plan.brokers:

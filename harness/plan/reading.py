@@ -156,7 +156,7 @@ def _refuse_impatience(plan: Plan, plan_key: PlanKey) -> None:
                 )
 
 
-#: What is refused of a whole plan, in this order: keys that do not go together.
+#: The refusals of a whole plan, in this order: keys that do not go together.
 _REFUSALS: Final[tuple[Callable[[Plan, PlanKey], None], ...]] = (
     refuse_too_many_runs,
     check_placement,

@@ -8,58 +8,45 @@ journal of undo actions included, has the name of it. It is read when clients ar
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from harness.plan.values import Only, PlanKey, Read, of_kind, record_of, refuse_pointless, table_of
+from harness.plan.values import Only, PlanKey, ReadBy, of_kind, record_of, refuse_pointless, table_of
 from workloads import shown
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+def _text(fits: Callable[[str], object], problem: str, *, quoted: bool = True) -> ReadBy:
+    """A string that is not empty and ``fits``. One that may be the password by mistake is not quoted."""
+
+    def by(value: object, plan_key: PlanKey) -> str:
+        if quoted:
+            of_kind(value, str, plan_key)
+        if not value or not isinstance(value, str):
+            raise plan_key.wrong("takes a string that is not empty; write one, or leave the key out")
+        if not fits(value):
+            raise plan_key.wrong(f"{problem}, not {shown(value)}" if quoted else problem)
+        return value
+
+    return ReadBy(by)
+
+
 #: A run's directory is looked at, and healed, from anywhere.
-_FILE: Final = re.compile(r"(/|~/)[^\0\n]+")
+_IS_FILE: Final = re.compile(r"(/|~/)[^\0\n]+").fullmatch
 _ABSOLUTE: Final = 'takes an absolute path like "/etc/kafka/ca.pem", or one that begins with "~/"'
-
-
-def _given(value: object, plan_key: PlanKey) -> str:
-    """A string that is not empty. No message quotes it: it may be the password by mistake."""
-    if not value or not isinstance(value, str):
-        raise plan_key.wrong("takes a string that is not empty; write one, or leave the key out")
-    return value
-
-
-def _mechanism(value: object, plan_key: PlanKey) -> Mechanism:
-    mechanism: Mechanism = of_kind(value, Mechanism, plan_key)
-    return mechanism
-
-
-def _variable(value: object, plan_key: PlanKey) -> str:
-    if not _VARIABLE.fullmatch(name := _given(value, plan_key)):
-        raise plan_key.wrong("takes the name of an environment variable: letters, digits and _")
-    return name
-
-
-def _user(value: object, plan_key: PlanKey) -> str:
-    if not (name := _given(of_kind(value, str, plan_key), plan_key)).isprintable():
-        raise plan_key.wrong(f"takes the name of a user, not {shown(value)}")
-    return name
-
-
-def _secret_file(value: object, plan_key: PlanKey) -> str:
-    if not _FILE.fullmatch(path := _given(value, plan_key)):
-        raise plan_key.wrong(_ABSOLUTE)
-    return path
-
-
-def _file(value: object, plan_key: PlanKey) -> str:
-    if not _FILE.fullmatch(path := _given(of_kind(value, str, plan_key), plan_key)):
-        raise plan_key.wrong(f"{_ABSOLUTE}, not {shown(value)}")
-    return path
-
-
+_FILE: Final = _text(_IS_FILE, _ABSOLUTE)
+_USER: Final = _text(str.isprintable, "takes the name of a user")
+_SECRET_FILE: Final = _text(_IS_FILE, _ABSOLUTE, quoted=False)
+_SECRET_VARIABLE: Final = _text(
+    re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch,
+    "takes the name of an environment variable: letters, digits and _",
+    quoted=False,
+)
+_MECHANISM: Final = ReadBy(lambda value, plan_key: of_kind(value, Mechanism, plan_key))
 _TLS: Final = Only(
     lambda security: security.encrypts, 'this is for TLS: write protocol = "SSL" or "SASL_SSL", or leave it out'
 )
@@ -74,19 +61,19 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     protocol: Protocol = "PLAINTEXT"
     """The protocol of the listener, under Kafka's name."""
-    ca: Annotated[str, _TLS, Read(_file)] = ""
+    ca: Annotated[str, _TLS, _FILE] = ""
     """The file of certificates, in PEM, that vouch for the brokers'; by default those that the system trusts."""
-    certificate: Annotated[str, _TLS, Read(_file)] = ""
+    certificate: Annotated[str, _TLS, _FILE] = ""
     """The file of the client's own certificate, in PEM, for brokers that want one; its chain may follow."""
-    key: Annotated[str, _TLS, Read(_file)] = ""
+    key: Annotated[str, _TLS, _FILE] = ""
     """The file of its private key, in PEM and without a passphrase; by default the file of the certificate has it."""
-    mechanism: Annotated[Mechanism | Literal[""], _SASL, Read(_mechanism)] = ""
+    mechanism: Annotated[Mechanism | Literal[""], _SASL, _MECHANISM] = ""
     """The mechanism of SASL."""
-    username: Annotated[str, _SASL, Read(_user)] = ""
+    username: Annotated[str, _SASL, _USER] = ""
     """The user of SASL."""
-    password_env: Annotated[str, _SASL, Read(_variable)] = ""
+    password_env: Annotated[str, _SASL, _SECRET_VARIABLE] = ""
     """The name of the environment variable that has the password."""
-    password_file: Annotated[str, _SASL, Read(_secret_file)] = ""
+    password_file: Annotated[str, _SASL, _SECRET_FILE] = ""
     """Or the file whose text it is, without the end of the line."""
 
     @property
@@ -111,11 +98,7 @@ FILES: Final = ("ca", "certificate", "key", "password_file")
 
 
 def security_of(value: object, plan_key: PlanKey) -> Security:
-    """The table ``security`` of a world's table. Files and variables are not looked at (Security.check).
-
-    Raises:
-        PlanError: something is missing, or two things do not go together.
-    """
+    """The table ``security`` of a world's table. Files and variables are not looked at (Security.check)."""
     table = table_of(value, plan_key)
     if "password" in table:
         raise (plan_key / "password").wrong(

@@ -26,11 +26,7 @@ _IDENTITY: Final = (
 
 
 def release_of(value: object, plan_key: PlanKey) -> str:
-    """A release of Kafka, or "".
-
-    Raises:
-        PlanError: it is not a version.
-    """
+    """A release of Kafka, or ""."""
     version: str = of_kind(value, str, plan_key)
     if version and not _VERSION.fullmatch(version):
         raise plan_key.wrong(f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"')
@@ -38,11 +34,7 @@ def release_of(value: object, plan_key: PlanKey) -> str:
 
 
 def client_of(value: object, plan_key: PlanKey) -> ClientName:
-    """A client library.
-
-    Raises:
-        PlanError: it is not one, or has another name in plans.
-    """
+    """A client library."""
     if value == "librdkafka":
         raise plan_key.wrong('librdkafka is used by "confluent-kafka"; write that')
     client: ClientName = of_kind(value, ClientName, plan_key)
@@ -50,11 +42,7 @@ def client_of(value: object, plan_key: PlanKey) -> ClientName:
 
 
 def other_clients_of(value: object, plan_key: PlanKey) -> tuple[tuple[ClientName, str], ...]:
-    """The libraries that take turns with the world's own, each with the release of the Java client, or "".
-
-    Raises:
-        PlanError: one is not a library, or is not followed by a version.
-    """
+    """The libraries that take turns with the world's own, each with the release of the Java client, or ""."""
     words: list[str] = of_kind(value, list[str], plan_key)
     clients = []
     for number, word in enumerate(words):
@@ -67,11 +55,7 @@ def other_clients_of(value: object, plan_key: PlanKey) -> tuple[tuple[ClientName
 
 
 def change_of(value: object, plan_key: PlanKey) -> tuple[tuple[str, str], ...]:
-    """The settings that nodes have after an upgrade, each with its value.
-
-    Raises:
-        PlanError: it is of the harness, or of the promise.
-    """
+    """The settings that nodes have after an upgrade, each with its value."""
     change = flattened(table_of(value, plan_key))
     for name in change:
         if name in _IDENTITY:
@@ -82,21 +66,13 @@ def change_of(value: object, plan_key: PlanKey) -> tuple[tuple[str, str], ...]:
 
 
 def refuse_impossible_upgrade(world: Kafka, plan_key: PlanKey) -> None:
-    """Refuse an upgrade that Kafka does not have.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse an upgrade that Kafka does not have."""
     _refuse_older(world.version, world.upgrade_to, plan_key)
     _refuse_fixed_voters(world, plan_key / "upgrade_by")
 
 
 def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a world that describes an upgrade which no family of the plan performs.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse a world that describes an upgrade which no family of the plan performs."""
     if any(Upgrade.family in family.split("+") for family in plan.families):
         return
     for world in plan.worlds:

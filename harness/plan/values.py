@@ -1,7 +1,7 @@
 """Reads the tables of a plan; each key or value that is wrong gets one sentence, which names its place.
 
 A table is a struct. Each field is a key with its type and its default, and the docstring below says what it is for.
-``Annotated`` has the rest: ``msgspec.Meta`` the bounds of a number (:mod:`harness.plan.bounds`), :class:`Read` how to
+``Annotated`` has the rest: ``msgspec.Meta`` the bounds of a number (:mod:`harness.plan.bounds`), :class:`ReadBy` how to
 read a value that its type does not describe, :class:`Only` where the key counts.
 """
 
@@ -54,7 +54,7 @@ class PlanKey:
         return PlanError(f"{where}: {problem}")
 
 
-class Read(NamedTuple):
+class ReadBy(NamedTuple):
     """A key whose value ``by`` reads: it is given the value and its place, and raises what is wrong."""
 
     by: Callable[[Any, PlanKey], Any]
@@ -70,8 +70,8 @@ class Only(NamedTuple):
     instead: str
 
 
-def form(pattern: Pattern[str], problem: str) -> Read:
-    """A string of which ``pattern`` matches all; the sentence that refuses another is the string, then ``problem``."""
+def form(pattern: Pattern[str], problem: str) -> ReadBy:
+    """A string that ``pattern`` matches as a whole; the sentence that refuses another is the string, then ``problem``."""
 
     def by(value: object, plan_key: PlanKey) -> str:
         text: str = of_kind(value, str, plan_key)
@@ -79,11 +79,11 @@ def form(pattern: Pattern[str], problem: str) -> Read:
             raise plan_key.wrong(f"{shown(text)} {problem}")
         return text
 
-    return Read(by)
+    return ReadBy(by)
 
 
 def keys_of(record: type[msgspec.Struct]) -> dict[str, FieldInfo]:
-    """The keys of a table, by name; a field that is marked ``in_plans=False`` is none."""
+    """The keys of a table, by name: its fields, but those that are marked ``in_plans=False``."""
     fields = msgspec.structs.fields(record)
     return {field.name: field for field in fields if not _is_elsewhere(field)}
 
@@ -93,7 +93,7 @@ def _is_elsewhere(field: FieldInfo) -> bool:
 
 
 def marks_of(field: FieldInfo) -> tuple[object, ...]:
-    """What ``Annotated`` says of a field beside its type."""
+    """The marks that ``Annotated`` gives a field beside its type."""
     return get_args(field.type)[1:] if get_origin(field.type) is Annotated else ()
 
 
@@ -103,11 +103,7 @@ def is_number(field: FieldInfo) -> bool:
 
 
 def refuse_pointless(record: type[msgspec.Struct], table: Table, use: object, plan_key: PlanKey) -> None:
-    """Refuse keys of a ``table`` that count only elsewhere (:class:`Only`); ``use`` is what it is for.
-
-    Raises:
-        PlanError: the key does nothing here.
-    """
+    """Refuse keys of a ``table`` that count only elsewhere (:class:`Only`); ``use`` is what it is for."""
     for key, field in keys_of(record).items():
         for mark in marks_of(field):
             if key in table and isinstance(mark, Only) and not mark.where(use):
@@ -115,11 +111,7 @@ def refuse_pointless(record: type[msgspec.Struct], table: Table, use: object, pl
 
 
 def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
-    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
-
-    Raises:
-        PlanError: there is one.
-    """
+    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near."""
     valid = dict.fromkeys(keys)
     for key in table:
         if key not in valid:
@@ -127,22 +119,14 @@ def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
 
 
 def key_of(table: Table, key: str, older: str, plan_key: PlanKey) -> str:
-    """The name under which a table has ``key``: its own, or the ``older`` one, if an older plan has that.
-
-    Raises:
-        PlanError: the table has both.
-    """
+    """The name under which a table has ``key``: its own, or the ``older`` one, if an older plan has that."""
     if key in table and older in table:
         raise (plan_key / older).wrong(f"is the older name of {key}; leave it out")
     return older if older in table else key
 
 
 def table_of(value: object, plan_key: PlanKey) -> Table:
-    """A ``value`` that is a table.
-
-    Raises:
-        PlanError: it is none.
-    """
+    """A ``value`` that is a table."""
     if not isinstance(value, Mapping):
         raise plan_key.wrong(f"takes a table ([{plan_key.path}]), not {shown(value)}")
     return value
@@ -154,11 +138,7 @@ def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
 
 
 def choices_of(value: object, plan_key: PlanKey) -> list[object]:
-    """A ``value`` that is a list of something to run.
-
-    Raises:
-        PlanError: the value is not a list, or is empty, or names an entry twice.
-    """
+    """A ``value`` that is a list of something to run: it has an entry, and none twice."""
     if not isinstance(value, list | tuple):
         raise plan_key.wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one value")
     if not value:
@@ -169,11 +149,7 @@ def choices_of(value: object, plan_key: PlanKey) -> list[object]:
 
 
 def tables_of(value: object, plan_key: PlanKey) -> list[Table]:
-    """A ``value`` that is a list of tables (``[[key]]``).
-
-    Raises:
-        PlanError: it is none.
-    """
+    """A ``value`` that is a list of tables (``[[key]]``)."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise plan_key.wrong(f"takes a list of tables ([[{plan_key.path}]]), not {shown(value)}")
     return value
@@ -186,14 +162,10 @@ def tables_at(table: Table, key: str, plan_key: PlanKey) -> list[tuple[PlanKey, 
 
 
 def value_of(field: FieldInfo, value: object, plan_key: PlanKey) -> Any:
-    """The ``value`` of a key, as its field describes it.
-
-    Raises:
-        PlanError: it is of another kind, or out of bounds.
-    """
+    """The ``value`` of a key, as its field describes it."""
     marks = marks_of(field)
     kind = get_args(field.type)[0] if marks else field.type
-    if reader := next((mark for mark in marks if isinstance(mark, Read)), None):
+    if reader := next((mark for mark in marks if isinstance(mark, ReadBy)), None):
         return reader.by(value, plan_key)
     if kind in (Table, list[Table]):
         return (table_of if kind == Table else tables_of)(value, plan_key)
@@ -206,11 +178,7 @@ def value_of(field: FieldInfo, value: object, plan_key: PlanKey) -> Any:
 
 
 def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
-    """``value`` as the annotation ``kind`` has it.
-
-    Raises:
-        PlanError: it is of another kind.
-    """
+    """``value`` as the annotation ``kind`` has it, and no other type of TOML converted."""
     try:
         return msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
@@ -218,11 +186,7 @@ def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
 
 
 def values_in(record: type[msgspec.Struct], table: Table, plan_key: PlanKey) -> dict[str, Any]:
-    """What ``table`` names of the keys of ``record``.
-
-    Raises:
-        PlanError: a key is unknown, or its value does not fit the field.
-    """
+    """The values that ``table`` gives to keys of ``record``."""
     keys = keys_of(record)
     known_keys(table, keys, plan_key)
     return {key: value_of(keys[key], value, plan_key / key) for key, value in table.items()}
@@ -232,9 +196,6 @@ def record_of(record: type[Record], table: Table, plan_key: PlanKey, lacking: st
     """A table as a ``record``, with the defaults of what it leaves out.
 
     ``lacking`` is the sentence for a key that is missing, with ``{key}`` in its place.
-
-    Raises:
-        PlanError: a key is unknown or missing, or its value does not fit the field.
     """
     given = values_in(record, table, plan_key)
     for key, field in keys_of(record).items():
@@ -254,7 +215,7 @@ def default_of(field: FieldInfo) -> Any:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
-def told_apart(record: msgspec.Struct) -> dict[str, Any]:
+def other_than_default(record: msgspec.Struct) -> dict[str, Any]:
     """The keys of a table that differ from their defaults, as a plan has to write them."""
     keys = keys_of(type(record))
     return {key: value for key, field in keys.items() if (value := getattr(record, key)) != default_of(field)}
@@ -271,11 +232,7 @@ def flattened(table: Table, prefix: str = "") -> dict[str, object]:
 
 
 def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:
-    """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it.
-
-    Raises:
-        PlanError: there is one.
-    """
+    """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             refuse_endless_numbers(entry, plan_key / str(key))

@@ -16,7 +16,7 @@ from harness.plan.upgrades import change_of, client_of, other_clients_of, refuse
 from harness.plan.values import (
     Only,
     PlanKey,
-    Read,
+    ReadBy,
     Table,
     choices_of,
     keys_of,
@@ -40,8 +40,8 @@ _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-F
 _TOPIC_MAX: Final = 200
 
 
-class _Place(NamedTuple):
-    """What a world's table is for."""
+class _Setup(NamedTuple):
+    """The choices of a world's table on which depends which keys count in it."""
 
     world: str
     host: str
@@ -58,40 +58,40 @@ class _Place(NamedTuple):
 
 
 _OVER_SSH: Final = Only(
-    lambda place: place.host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'
+    lambda setup: setup.host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'
 )
 _FOUND: Final = Only(
-    lambda place: place.exists, 'bootstrap servers are for host = "existing"; write that, or leave them out'
+    lambda setup: setup.exists, 'bootstrap servers are for host = "existing"; write that, or leave them out'
 )
 _SECURED: Final = Only(
-    lambda place: place.exists, 'TLS and SASL are for host = "existing"; write that, or leave them out'
+    lambda setup: setup.exists, 'TLS and SASL are for host = "existing"; write that, or leave them out'
 )
 _BY_COMMANDS: Final = Only(
-    lambda place: place.host == "commands", 'commands are for host = "commands"; write that, or leave them out'
+    lambda setup: setup.host == "commands", 'commands are for host = "commands"; write that, or leave them out'
 )
 _REAL: Final = Only(
-    lambda place: place.world != "simulated", "the simulated world has models of clients; leave this key out"
+    lambda setup: setup.world != "simulated", "the simulated world has models of clients; leave this key out"
 )
-_OF_JAVA: Final = Only(lambda place: place.client == "java", 'it is for client = "java"; write that, or leave it out')
+_OF_JAVA: Final = Only(lambda setup: setup.client == "java", 'it is for client = "java"; write that, or leave it out')
 _MIXED: Final = Only(
-    lambda place: place.kafka and not place.exists,
+    lambda setup: setup.kafka and not setup.exists,
     "only a cluster of Kafka that a run starts can have other clients; leave this key out",
 )
-_RELEASED: Final = Only(lambda place: place.kafka, "only the kafka world has versions; leave this key out")
-_MODES: Final = Only(lambda place: place.kafka, "only the kafka world has modes; leave this key out")
-_QUORUM: Final = Only(lambda place: place.kafka, "the reference broker has one controller; leave this key out")
-_STARTED: Final = Only(lambda place: not place.exists, "a cluster that exists already has its own; leave this key out")
+_RELEASED: Final = Only(lambda setup: setup.kafka, "only the kafka world has versions; leave this key out")
+_MODES: Final = Only(lambda setup: setup.kafka, "only the kafka world has modes; leave this key out")
+_QUORUM: Final = Only(lambda setup: setup.kafka, "the reference broker has one controller; leave this key out")
+_STARTED: Final = Only(lambda setup: not setup.exists, "a cluster that exists already has its own; leave this key out")
 _Value = TypeVar("_Value")
 _Upgraded = Annotated[
     _Value,
-    Only(lambda place: place.kafka, "only nodes of the kafka world can be upgraded; leave this key out"),
+    Only(lambda setup: setup.kafka, "only nodes of the kafka world can be upgraded; leave this key out"),
     _STARTED,
     Only(
-        lambda place: place.mode != "zookeeper",
+        lambda setup: setup.mode != "zookeeper",
         'a cluster with mode = "zookeeper" cannot be upgraded here; leave out {key}, or mode',
     ),
     Only(
-        lambda place: place.host != "ssh",
+        lambda setup: setup.host != "ssh",
         "nodes over SSH have the one release that is installed there; leave out {key}, or write another host",
     ),
 ]
@@ -130,19 +130,19 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     faults: Table = {}
     """Values that replace those of `[faults]` in this world."""
     host: HostName = "loopback"
-    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
+    """The setup of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
     and `"commands"` are for the kafka world only."""
-    client: Annotated[ClientName, _REAL, Read(client_of)] = "kafka-python"
+    client: Annotated[ClientName, _REAL, ReadBy(client_of)] = "kafka-python"
     """The client library of real worlds ([clients](../guides/clients.md))."""
-    client_version: Annotated[str, _OF_JAVA, Read(release_of)] = ""
+    client_version: Annotated[str, _OF_JAVA, ReadBy(release_of)] = ""
     """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
     kafka world, else the newest that was tried."""
-    other_clients: Annotated[tuple[tuple[ClientName, str], ...], _MIXED, Read(other_clients_of)] = ()
+    other_clients: Annotated[tuple[tuple[ClientName, str], ...], _MIXED, ReadBy(other_clients_of)] = ()
     """Kafka: libraries whose clients take turns with those of `client`, as old and new ones do in an upgrade:
     `["java:4.3.1", "confluent-kafka"]`."""
-    version: Annotated[str, _RELEASED, _STARTED, Read(release_of)] = ""
+    version: Annotated[str, _RELEASED, _STARTED, ReadBy(release_of)] = ""
     """Kafka: an installed release; by default the newest that was tried."""
-    upgrade_to: Annotated[_Upgraded[str], Read(release_of)] = ""
+    upgrade_to: Annotated[_Upgraded[str], ReadBy(release_of)] = ""
     """Kafka: the release to which the family `upgrade` takes every node, one after the other; by default the same."""
     upgrade_end: _Upgraded[UpgradeEnd] = "finalize"
     """Kafka: the end of an upgrade. `"finalize"` raises the features, `"back"` takes every node back, `"leave"` does
@@ -151,7 +151,7 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka: `"replace"` lets each node leave the cluster, and a new one with its number and an empty disk join;
     `"move-and-replace"` moves a broker's replicas away before, and back afterwards. It needs release 3.9 and three
     controllers: voters are removed and added (KIP-853)."""
-    change: Annotated[_Upgraded[tuple[tuple[str, str], ...]], Read(change_of)] = ()
+    change: Annotated[_Upgraded[tuple[tuple[str, str], ...]], ReadBy(change_of)] = ()
     """Kafka: settings that nodes have after their step of the family `upgrade`: `{ "num.io.threads" = 8 }`."""
     controllers: Annotated[int, msgspec.Meta(ge=1), _QUORUM, _STARTED] = 1
     """Kafka: 1, 3 or 5 controllers."""
@@ -159,21 +159,17 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka: `"zookeeper"` is for releases from 0.10.1 to 3.9."""
     inventory: Annotated[Table, _OVER_SSH] = {}
     """Kafka with `host = "ssh"`: the machines, as a list `machines` and what all of them share ([below](#machines))."""
-    bootstrap: Annotated[tuple[str, ...], _FOUND, Read(_servers)] = ()
+    bootstrap: Annotated[tuple[str, ...], _FOUND, ReadBy(_servers)] = ()
     """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
-    security: Annotated[Security, _SECURED, Read(security_of)] = OPEN
+    security: Annotated[Security, _SECURED, ReadBy(security_of)] = OPEN
     """Kafka with `host = "existing"` or `"commands"`: TLS and SASL ([below](#security))."""
-    commands: Annotated[OperatorCommands | None, _BY_COMMANDS, Read(operator_commands_of)] = None
+    commands: Annotated[OperatorCommands | None, _BY_COMMANDS, ReadBy(operator_commands_of)] = None
     """Kafka with `host = "commands"`: the operator's own commands, each with one that observes it ([your
     cluster](../start/your-cluster.md#break-it-by-your-own-commands))."""
 
 
 def world_table(name: str, table: Table, plan_key: PlanKey) -> WorldTable:
-    """The ``table`` of the world ``name``.
-
-    Raises:
-        PlanError: a key is unknown, its value is not possible, or it does nothing in this world.
-    """
+    """The ``table`` of the world ``name``."""
     known_keys(table, keys_of(WorldTable), plan_key)
     host = value_of(keys_of(WorldTable)["host"], table.get("host", "loopback"), plan_key / "host")
     if host != "loopback" and name == "simulated":
@@ -186,16 +182,12 @@ def world_table(name: str, table: Table, plan_key: PlanKey) -> WorldTable:
         raise (plan_key / "host").wrong(
             "only Apache Kafka clusters can exist already; write this host under [worlds.kafka]"
         )
-    refuse_pointless(WorldTable, table, _Place(name, host, table.get("client"), table.get("mode")), plan_key)
+    refuse_pointless(WorldTable, table, _Setup(name, host, table.get("client"), table.get("mode")), plan_key)
     return record_of(WorldTable, table, plan_key)
 
 
 def world_of(name: str, table: WorldTable, brokers: int, topic: str, plan_key: PlanKey) -> worlds.AnyWorld:
-    """The world ``name`` as its ``table`` describes it; its runs have this number of brokers and make ``topic``.
-
-    Raises:
-        PlanError: a key is missing, or two values do not go together.
-    """
+    """The world ``name`` as its ``table`` describes it; its runs have this number of brokers and make ``topic``."""
     if name == "simulated":
         return worlds.Simulated()
     if table.host in _ELSEWHERE:

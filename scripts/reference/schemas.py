@@ -50,7 +50,7 @@ KNOWN: Final = {
 }
 
 #: The type of a plan's key in an annotation.
-MARKED: Final = re.compile(r"Annotated\[(\w+), (?:Read|Meta|msgspec\.Meta)\(.*\)\]")
+MARKED: Final = re.compile(r"Annotated\[(\w+), (?:ReadBy|Meta|msgspec\.Meta)\(.*\)\]")
 
 
 def schemas() -> str:
