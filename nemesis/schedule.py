@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from nemesis.faults import AnyFault
-from nemesis.plan import FaultPlan
+from nemesis.plan import FAULTS_MAX, FaultPlan
 from nemesis.roles import most_holders
 from nemesis.scenarios import FAMILIES, Draw, Part, Scenario, Scene, Timings, scenarios_named
 
-#: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
-FAULTS_MAX: Final = 10_000
 Item = TypeVar("Item")
 
 

@@ -65,7 +65,7 @@ from workloads.operations import (
     StableOffset,
     TransactionEnd,
 )
-from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
+from workloads.plan import LISTED, CountsIn, PlannedWrite, WorkloadPlan
 from workloads.planted_bugs import PlantedBug
 from workloads.quoting import in_toml, reason_of, shown, spelled, unknown_name
 from workloads.served_time import ServedTime
@@ -87,10 +87,9 @@ from workloads.transaction_errors import Call, ErrorClass, class_of
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS",
     "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA", "PAYLOAD_HEADER", "PRESETS",
-    "TIME_LIMIT",
-    "WORKLOADS", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock",
-    "Commits", "Consumer", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function",
-    "GroupMember", "GroupProtocol", "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken",
+    "TIME_LIMIT", "WORKLOADS", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients",
+    "Clock", "Commits", "Consumer", "CountsIn", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites",
+    "Function", "GroupMember", "GroupProtocol", "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken",
     "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug",
     "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts",
     "Retirement", "Send", "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset",

@@ -56,7 +56,12 @@ class WorkloadKind(NamedTuple):
     @property
     def transactional(self) -> bool:
         """True if some of its producers have transactional ids."""
-        return self.writing == "transactions" or self.reading == "pipeline"
+        return self.writes_in_transactions or self.reading == "pipeline"
+
+    @property
+    def writes_in_transactions(self) -> bool:
+        """True if its producers write records of their own in transactions."""
+        return self.writing == "transactions"
 
     @property
     def judged_by_age(self) -> bool:

@@ -70,10 +70,17 @@ class ImpossibleValueError(SettingsError):
 
 
 def _setting(
-    name: str, scope: Scope, default: Any, *, choices: tuple[Any, ...] = (), least: int = 1, most: int | None = None
+    name: str,
+    scope: Scope,
+    default: Any,
+    *,
+    choices: tuple[Any, ...] = (),
+    least: int = 1,
+    most: int | None = None,
+    counts_in: str = "",
 ) -> Any:
     limit = most or (_HOUR_MS if name.endswith(".ms") else INT_MAX)
-    metadata = {"name": name, "scope": scope, "choices": choices, "bounds": (least, limit)}
+    metadata = {"name": name, "scope": scope, "choices": choices, "bounds": (least, limit), "counts_in": counts_in}
     return field(default=default, metadata=metadata)
 
 
@@ -112,20 +119,22 @@ class Settings:
     )
     """Consumers read all records, or only those of committed transactions and those of none."""
     group_protocol: GroupProtocol = _setting(  # noqa: RUF009
-        "group.protocol", "consumer", "classic", choices=get_args(GroupProtocol)
+        "group.protocol", "consumer", "classic", choices=get_args(GroupProtocol), counts_in="grouped"
     )
     """Members assign the partitions of a group, or, as `consumer`, the brokers (KIP-848)."""
-    session_timeout_ms: int = _setting("session.timeout.ms", "consumer", 6_000, least=100)
+    session_timeout_ms: int = _setting("session.timeout.ms", "consumer", 6_000, least=100, counts_in="grouped")
     """Silence after which a group gives a member up."""
     commit_mode: CommitMode = _setting(  # noqa: RUF009
-        "commit.mode", "consumer", "after-processing", choices=get_args(CommitMode)
+        "commit.mode", "consumer", "after-processing", choices=get_args(CommitMode), counts_in="grouped"
     )
     """Members of a group commit after they process (at least once) or before, or their library commits by itself."""
     auto_offset_reset: OffsetReset = _setting(  # noqa: RUF009
-        "auto.offset.reset", "consumer", "earliest", choices=get_args(OffsetReset)
+        "auto.offset.reset", "consumer", "earliest", choices=get_args(OffsetReset), counts_in="grouped"
     )
     """Members of a group begin at the start of a log partition, or at its end, where the group has no offset."""
-    transaction_timeout_ms: int = _setting("transaction.timeout.ms", "transactions", 10_000, least=1_000)
+    transaction_timeout_ms: int = _setting(
+        "transaction.timeout.ms", "transactions", 10_000, least=1_000, counts_in="transactional"
+    )
     """Time after which brokers abort a transaction that its producer does not end."""
     cleanup_policy: CleanupPolicy = _setting(  # noqa: RUF009
         "cleanup.policy", "compaction", "delete", choices=get_args(CleanupPolicy)
@@ -351,6 +360,11 @@ class Settings:
     def scoped(cls, scope: Scope) -> list[str]:
         """The settings of ``scope``, by Kafka's names."""
         return [f.metadata["name"] for f in fields(cls) if f.metadata["scope"] == scope]
+
+    @classmethod
+    def counting_in(cls) -> dict[str, str]:
+        """The settings that do nothing but in workloads of one trait, with it (:class:`workloads.plan.CountsIn`)."""
+        return {f.metadata["name"]: f.metadata["counts_in"] for f in fields(cls) if f.metadata["counts_in"]}
 
     def to_mapping(self) -> dict[str, SettingValue]:
         """Every setting under Kafka's name; ``acks`` -1 is written ``"all"``."""

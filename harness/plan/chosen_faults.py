@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, key_of, list_at, value_at
+from harness.plan.values import PlanKey, Table, choices_of, key_of, of_kind
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scenario, Scene, Timings, scenarios_named
 from nemesis.schedule import most_stopped
@@ -30,11 +30,7 @@ _SCRIPT_BROKERS: Final = 3
 
 
 def families_in(name: str, plan_key: PlanKey) -> list[str]:
-    """The families that ``name`` joins ("kill+partition").
-
-    Raises:
-        PlanError: one of them is unknown.
-    """
+    """The families that ``name`` joins ("kill+partition")."""
     if "," in name:
         entries = [part.strip() for part in name.split(",")]
         raise plan_key.wrong(
@@ -53,12 +49,8 @@ def families_in(name: str, plan_key: PlanKey) -> list[str]:
 
 
 def story_in(table: Table, plan_key: PlanKey) -> tuple[str, OwnStory | None]:
-    """The number of the scripted story that a plan performs, empty where it names none, and the file if it names one.
-
-    Raises:
-        PlanError: no story has this number or file, or the plan names faults too.
-    """
-    story: str = value_at(table, "story", str, "", plan_key)
+    """The number of the scripted story that a plan performs, empty where it names none, and its file if it has one."""
+    story: str = of_kind(table.get("story", ""), str, plan_key / "story")
     own = _own_story(story, plan_key) if story.endswith(".toml") else None
     if own:
         story = _number(own)
@@ -96,15 +88,11 @@ def _number(own: OwnStory) -> str:
 
 
 def chosen_scenarios(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> tuple[str, ...]:
-    """The ``scenarios`` of a plan's table of faults, else ``base``; older plans call them ``stories``.
-
-    Raises:
-        PlanError: no family has such a scenario; the sentence names the nearest. Or the table has both names.
-    """
+    """The ``scenarios`` of a plan's table of faults, else ``base``; older plans call them ``stories``."""
     key = key_of(table, "scenarios", OLDER_KEY, plan_key)
     if key not in table:
         return base
-    words = list_at(table, key, [], plan_key)
+    words = choices_of(table[key], plan_key / key)
     for word in words:
         if not scenarios_named(str(word), FAMILIES):
             raise (plan_key / key).wrong(_unknown_scenario(str(word)))
@@ -128,9 +116,6 @@ def check_scenarios(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse chosen scenarios that no family of the plan has, and families and budgets that leave none of them.
 
     A scripted story writes to one log partition, and chooses nothing.
-
-    Raises:
-        PlanError: one sentence.
     """
     if plan.story:
         _check_script(plan, plan_key)
@@ -209,11 +194,7 @@ def timings_of(settings: Settings) -> Timings:
 
 
 def with_scenarios(plan: Plan, words: Iterable[str]) -> Plan:
-    """The plan with these scenarios instead of its own in every world.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """The plan with these scenarios instead of its own in every world."""
     plan_key = PlanKey("--scenario")
     scenarios = chosen_scenarios({"scenarios": list(words)}, (), plan_key)
     worlds = tuple(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sized
-from typing import TYPE_CHECKING
 
 from harness.plan.bounds import (
-    BOUNDS,
     COMBINATIONS_MAX,
     EXCLUSIONS_MAX,
     RUNS_MAX,
@@ -15,20 +13,15 @@ from harness.plan.bounds import (
     SIMULATED_WRITE_BYTES,
     WRITES_MAX,
 )
-
-if TYPE_CHECKING:
-    from harness.plan.model import Plan
-    from harness.plan.values import PlanKey, Table
-    from harness.plan.worlds import AnyWorld
-    from workloads import WorkloadPlan
+from harness.plan.file_form import BOUNDS
+from harness.plan.model import Plan
+from harness.plan.values import PlanKey, Table
+from harness.plan.worlds import AnyWorld
+from workloads import WorkloadPlan
 
 
 def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanKey) -> None:
-    """Refuse a matrix whose ``axes`` have too many combinations, or too many exclusions.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a matrix whose ``axes`` have too many combinations, or too many exclusions."""
     lengths = [len(values) for values in axes.values() if isinstance(values, list)]
     if (count := math.prod(lengths)) > COMBINATIONS_MAX:
         raise plan_key.wrong(
@@ -42,11 +35,7 @@ def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanK
 
 
 def refuse_too_many_runs(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a plan of more runs than a campaign can have.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a plan of more runs than a campaign can have."""
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
         raise plan_key.wrong(
@@ -56,11 +45,7 @@ def refuse_too_many_runs(plan: Plan, plan_key: PlanKey) -> None:
 
 
 def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, plan_key: PlanKey) -> None:
-    """Refuse a workload of more writes than one run in ``world`` can have.
-
-    Raises:
-        PlanError: how many there are.
-    """
+    """Refuse a workload of more writes than one run in ``world`` can have."""
     writes = planned_writes(workload)
     made = (
         f"writes_per_second={workload.writes_per_second:g}, duration_ms={workload.duration_ms} and "

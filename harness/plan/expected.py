@@ -3,15 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from checkers import ANOMALIES, FIGURES
-from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
+from harness.plan.values import PlanKey, ReadBy, Table, flattened, of_kind, record_of, table_of
 from workloads import ImpossibleValueError, Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
+
+
+def _settings(value: object, plan_key: PlanKey) -> Table:
+    settings, possible = flattened(table_of(value, plan_key)), Settings().to_mapping()
+    if strange := settings.keys() - possible.keys():
+        raise plan_key.wrong(unknown_name("setting", min(strange), possible))
+    for name, values in settings.items():
+        for choice in values if isinstance(values, list) else [values]:
+            if not isinstance(choice, bool | int | float | str):
+                raise (plan_key / name).wrong(f"takes a value or a list of values, not {shown(values)}")
+            _refuse_impossible(name, choice, plan_key)
+    return settings
+
+
+def _anomalies(value: object, plan_key: PlanKey) -> tuple[str, ...]:
+    anomalies: tuple[str, ...] = of_kind(value, tuple[str, ...], plan_key)
+    for anomaly in anomalies:
+        if anomaly not in ANOMALIES:
+            raise plan_key.wrong(unknown_name("anomaly", anomaly, ANOMALIES))
+    return anomalies
+
+
+def _figures(value: object, plan_key: PlanKey) -> dict[str, tuple[float, float]]:
+    """The bounds of figures, which a plan may name without quotes."""
+    figures = {}
+    for name, bounds in flattened(table_of(value, plan_key)).items():
+        if name not in FIGURES:
+            raise plan_key.wrong(unknown_name("figure", name, FIGURES))
+        match bounds:
+            case [int() | float() as least, int() | float() as most] if least <= most:
+                figures[name] = (float(least), float(most))
+            case _:
+                raise (plan_key / name).wrong(f"takes the least and the most, such as [0, 50], not {shown(bounds)}")
+    return figures
+
+
+def _refuse_impossible(name: str, value: object, plan_key: PlanKey) -> None:
+    """Refuse a value that no cell can have. One that is possible with others only is not judged here."""
+    try:
+        Settings.from_mapping({name: value})
+    except ImpossibleValueError as error:
+        raise plan_key.wrong(error) from error
+    except SettingsError:
+        return
 
 
 class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,9 +70,9 @@ class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     some: Word | Literal[""] = ""
     world: str = ""
     family: str = ""
-    settings: dict[str, SettingValue | list[SettingValue]] = {}
-    anomalies: tuple[str, ...] = ()
-    figures: dict[str, tuple[float, float]] = {}
+    settings: Annotated[dict[str, SettingValue | list[SettingValue]], ReadBy(_settings)] = {}
+    anomalies: Annotated[tuple[str, ...], ReadBy(_anomalies)] = ()
+    figures: Annotated[dict[str, tuple[float, float]], ReadBy(_figures)] = {}
 
     def fits(self, world: str, family: str, settings: Mapping[str, SettingValue]) -> bool:
         """True of a cell of this world, family and these complete settings."""
@@ -45,60 +89,18 @@ def _is_one_of(value: object, wanted: object) -> bool:
 
 
 def expected_in(
-    table: Table, families: Iterable[str], worlds: Iterable[str], plan_key: PlanKey
+    listed: Iterable[Table], families: Iterable[str], worlds: Iterable[str], plan_key: PlanKey
 ) -> tuple[ExpectedOutcomes, ...]:
-    """The entries of ``expected`` in a plan that has these ``families`` and ``worlds``.
-
-    Raises:
-        PlanError: one has a key or a value that does not exist, or that no cell of the plan has.
-    """
-    entries: list[ExpectedOutcomes] = []
-    for here, entry in tables_at(table, "expected", plan_key):
-        settings = flattened(table_at(entry, "settings", here))
-        if strange := settings.keys() - Settings().to_mapping().keys():
-            raise (here / "settings").wrong(unknown_name("setting", min(strange), Settings().to_mapping()))
-        for name, value in settings.items():
-            for choice in value if isinstance(value, list) else [value]:
-                if not isinstance(choice, bool | int | float | str):
-                    raise (here / "settings" / name).wrong(f"takes a value or a list of values, not {shown(value)}")
-                _refuse_impossible(name, choice, here / "settings")
-        figures = _figures_in(entry, here)
-        given = {**entry, "settings": settings, "figures": figures}
-        expected = entry_of(ExpectedOutcomes, given, here)
+    """The ``listed`` entries of a plan that has these ``families`` and ``worlds``."""
+    entries = [(plan_key[n], record_of(ExpectedOutcomes, entry, plan_key[n])) for n, entry in enumerate(listed)]
+    for here, expected in entries:
         if not expected.outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
         if expected.some and expected.some not in expected.outcomes:
             raise (here / "some").wrong(f'"{expected.some}" is not among the outcomes; add it there')
         _refuse_absent("family", expected.family, families, here)
         _refuse_absent("world", expected.world, worlds, here)
-        for anomaly in expected.anomalies:
-            if anomaly not in ANOMALIES:
-                raise (here / "anomalies").wrong(unknown_name("anomaly", anomaly, ANOMALIES))
-        entries.append(expected)
-    return tuple(entries)
-
-
-def _figures_in(entry: Table, plan_key: PlanKey) -> dict[str, object]:
-    """The bounds of figures, which a plan may name without quotes."""
-    here, figures = plan_key / "figures", flattened(table_at(entry, "figures", plan_key))
-    for name, bounds in figures.items():
-        if name not in FIGURES:
-            raise here.wrong(unknown_name("figure", name, FIGURES))
-        match bounds:
-            case [int() | float() as least, int() | float() as most] if least <= most:
-                continue
-        raise (here / name).wrong(f"takes the least and the most, such as [0, 50], not {shown(bounds)}")
-    return figures
-
-
-def _refuse_impossible(name: str, value: object, plan_key: PlanKey) -> None:
-    """Refuse a value that no cell can have. One that is possible with others only is not judged here."""
-    try:
-        Settings.from_mapping({name: value})
-    except ImpossibleValueError as error:
-        raise plan_key.wrong(error) from error
-    except SettingsError:
-        return
+    return tuple(expected for _, expected in entries)
 
 
 def _refuse_absent(key: str, name: str, offered: Iterable[str], plan_key: PlanKey) -> None:

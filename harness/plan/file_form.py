@@ -1,43 +1,98 @@
-"""The keys of a plan's file, table by table: their types, their defaults, and what each is for.
+"""The keys of a plan's file, table by table. A struct is a table, and its fields say all of a key that is known.
 
 The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`,
-``inventory`` is :class:`harness.plan.machines.Machine`, ``security`` is :class:`harness.plan.security.Security`. The
-bounds of numbers are in :mod:`harness.plan.bounds`.
+``inventory`` is :class:`harness.plan.machines.Machine`, ``security`` is :class:`harness.plan.security.Security`.
+Reading, writing back, the page of keys, bounds, and what is misplaced or does nothing follow from these.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from harness.plan.values import Table
-from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
-from nemesis.succession import UpgradeBy
+from harness.plan.bounds import BROKERS_MAX, NUMBER_MAX, Bounds, bounds_of
+from harness.plan.chosen_faults import families_in
+from harness.plan.listed_runs import ScheduleEntry, WriteEntry
+from harness.plan.machines import Machine
+from harness.plan.operator_commands import OperatorCommands
+from harness.plan.values import PlanKey, ReadBy, Table, choices_of, flattened, is_number, keys_of, of_kind
+from harness.plan.world_keys import WorldTable
+from nemesis.plan import FaultPlan
+from workloads import Settings, WorkloadPlan, shown
 
-#: The source of a run's draws: chance, or nowhere, so that every message takes a millisecond.
-Chance = Literal["drawn", "none"]
+#: The name of a plan is the name of a directory.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: ``results/latest`` is a link to the newest campaign.
+LATEST: Final = "latest"
+
+
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+_Row = Annotated[tuple[object, ...], msgspec.Meta(min_length=1)]
+
+
+def _worded(kind: object, words: str) -> ReadBy:
+    """A value of this ``kind``, which the sentence that refuses another calls ``words``."""
+
+    def by(value: object, plan_key: PlanKey) -> Any:
+        try:
+            return msgspec.convert(value, kind, strict=True)
+        except msgspec.ValidationError:
+            raise plan_key.wrong(f"takes {words}, not {shown(value)}") from None
+
+    return ReadBy(by)
+
+
+def _name(value: object, plan_key: PlanKey) -> str:
+    name: str = of_kind(value, str, plan_key)
+    if not _NAME.fullmatch(name):
+        raise plan_key.wrong(f'{shown(name)} cannot name a directory; use letters, digits, "-", "_", ".", at most 64')
+    if name == LATEST:
+        raise plan_key.wrong(f'"{LATEST}" is the link to the newest campaign; choose another name')
+    return name
+
+
+def _families(value: object, plan_key: PlanKey) -> tuple[str, ...]:
+    """Names of families; ``kill+partition`` draws one schedule from both."""
+    seen: set[frozenset[str]] = set()
+    for name in choices_of(value, plan_key):
+        if not isinstance(name, str):
+            raise plan_key.wrong(
+                f'{shown(name)} is not the name of a family; write, for example, "kill" or "kill+pause"'
+            )
+        parts = families_in(name, plan_key)
+        if len(set(parts)) < len(parts) or frozenset(parts) in seen:
+            raise plan_key.wrong(f'"{name}" names the same faults twice; leave one out')
+        seen.add(frozenset(parts))
+    return of_kind(value, tuple[str, ...], plan_key)  # type: ignore[no-any-return]
 
 
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The top of a plan."""
 
-    name: str = ""
+    name: Annotated[str, ReadBy(_name)] = ""
     """The name of the directory below `results/`; by default the file's."""
-    seed: int = 1
+    seed: Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX, description="seeds are stored in 64 bits")] = 1
     """Every run's seed follows from it, and so do schedules and workloads."""
-    brokers: int = 3
+    brokers: Annotated[
+        int, msgspec.Meta(ge=1, le=BROKERS_MAX, description="controllers have the numbers from 100 on")
+    ] = 3
     """Brokers of each cluster."""
-    racks: list[str] = []
+    racks: Annotated[tuple[str, ...], _worded(tuple[_Name, ...], 'a list of names, such as ["a", "b", "c"]')] = ()
     """Each broker's rack, in their order: `["a", "a", "b"]`. Brokers are told (`broker.rack`), so the replicas of a new
     topic go to as many racks as there are (KIP-36)."""
-    log_dirs: int = 1
+    log_dirs: Annotated[int, msgspec.Meta(ge=1, le=100, description="no broker has more disks")] = 1
     """Log directories of each broker, in the simulated world. With several a broker outlives the failure of one (JBOD,
     KIP-112)."""
-    assignment: list[list[int]] = []
+    assignment: Annotated[
+        tuple[tuple[int, ...], ...],
+        _worded(tuple[_Row, ...], "a list of brokers for each log partition, such as [[0, 1, 2]]"),
+    ] = ()
     """The brokers of each log partition of a topic, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default
     the cluster places them. Racks are not looked at then, nor at a later reassignment."""
-    families: tuple[str, ...] = ("kill",)
+    families: Annotated[tuple[str, ...], ReadBy(_families)] = ("kill",)
     """Families of faults ([faults](faults.md#families)). `"kill+partition"` draws one schedule from both: a scenario of
     each in turn, in another order in each run."""
     story: str = ""
@@ -65,7 +120,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """Exactly these writes, in place of generated ones: [`[[writes]]`](#writes). The workload has no `name`,
     `writes_per_second`, `keys` or `skew` then. Nothing is waited for before the first write. After the last one only
     the fresh producers at the end of every run write."""
-    chance: Chance = "drawn"
+    chance: Literal["drawn", "none"] = "drawn"
     """`"none"`, with a `[[schedule]]`: in the simulated world every message takes a millisecond, and no cut lets a
     message be sent again. Elsewhere it changes nothing."""
     expected: list[Table] = []
@@ -79,97 +134,28 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The tables [`[worlds.simulated]`, `[worlds.processes]` and `[worlds.kafka]`](#worlds); at least one."""
 
 
-class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The table of a world."""
-
-    runs: int = 0
-    """Runs of each cell; by default 10 in the simulated world and 1 elsewhere, and 1 where a story or a `[[schedule]]`
-    leaves nothing to draw."""
-    parallel: int = 0
-    """Runs at a time. The default in virtual time is one a core, on real machines 3 clusters. It is one on a cluster
-    that exists already and on machines over SSH. Runs in virtual time go on beside those of the plan's first world in
-    real time, and give way to them (`nice`); a second world in real time follows."""
-    workload: Table = {}
-    """Values that replace those of `[workload]` in this world."""
-    faults: Table = {}
-    """Values that replace those of `[faults]` in this world."""
-    host: HostName = "loopback"
-    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
-    and `"commands"` are for the kafka world only."""
-    client: ClientName = "kafka-python"
-    """The client library of real worlds ([clients](../guides/clients.md))."""
-    client_version: str = ""
-    """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
-    kafka world, else the newest that was tried."""
-    other_clients: list[str] = []
-    """Kafka: libraries whose clients take turns with those of `client`, as old and new ones do in an upgrade:
-    `["java:4.3.1", "confluent-kafka"]`."""
-    version: str = ""
-    """Kafka: an installed release; by default the newest that was tried."""
-    upgrade_to: str = ""
-    """Kafka: the release to which the family `upgrade` takes every node, one after the other; by default the same."""
-    upgrade_end: UpgradeEnd = "finalize"
-    """Kafka: the end of an upgrade. `"finalize"` raises the features, `"back"` takes every node back, `"leave"` does
-    neither."""
-    upgrade_by: UpgradeBy = "restart"
-    """Kafka: `"replace"` lets each node leave the cluster, and a new one with its number and an empty disk join;
-    `"move-and-replace"` moves a broker's replicas away before, and back afterwards. It needs release 3.9 and three
-    controllers: voters are removed and added (KIP-853)."""
-    change: Table = {}
-    """Kafka: settings that nodes have after their step of the family `upgrade`: `{ "num.io.threads" = 8 }`."""
-    controllers: int = 1
-    """Kafka: 1, 3 or 5 controllers."""
-    mode: ModeName = "kraft"
-    """Kafka: `"zookeeper"` is for releases from 0.10.1 to 3.9."""
-    inventory: Table = {}
-    """Kafka with `host = "ssh"`: the machines, as a list `machines` and what all of them share ([below](#machines))."""
-    bootstrap: list[str] = []
-    """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
-    security: Table = {}
-    """Kafka with `host = "existing"` or `"commands"`: TLS and SASL ([below](#security))."""
-    commands: Table = {}
-    """Kafka with `host = "commands"`: the operator's own commands, each with one that observes it ([your
-    cluster](../start/your-cluster.md#break-it-by-your-own-commands))."""
+#: The tables to which a misplaced key may belong; the first that has it is meant.
+_WHERE: Final[Mapping[str, Iterable[str]]] = {
+    "under [settings], or a list of values under [matrix]": Settings().to_mapping(),
+    "under [workload]": keys_of(WorkloadPlan),
+    "under [faults]": keys_of(FaultPlan),
+    "under a world, such as [worlds.kafka]": keys_of(WorldTable),
+    "at the top of the plan": keys_of(PlanFile),
+}
+#: The plan and its workload have one each.
+_AMBIGUOUS: Final = "name"
+_TABLES: Final = (PlanFile, WorldTable, OperatorCommands, Machine, WorkloadPlan, FaultPlan, ScheduleEntry, WriteEntry)
+#: The bounds of every number, by the name of the key, or of the option.
+BOUNDS: Final[Mapping[str, Bounds]] = {
+    **{field.name: bounds_of(field) for table in _TABLES for field in keys_of(table).values() if is_number(field)},
+    "workers": Bounds(1, 256, "each is a process"),
+}
 
 
-class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of ``[[schedule]]``, beside the fields of its fault. It has a ``broker`` or a ``role``."""
-
-    begin_ms: int
-    """Its begin: from the moment at which faults may happen; with `[[writes]]`, from the first moment of the
-    workload, as the writes are."""
-    end_ms: int
-    """Its end."""
-    fault: str
-    """Its kind: `"kill"`, `"holdmessages"`, ... ([faults](faults.md))."""
-    role: str = ""
-    """The target, by its role when the fault begins: `"leader"`, `"follower"`, `"followers"`, `"isr-member"` or
-    `"out-of-isr"` of a log partition; `"broker"`, `"minority"`, `"rack"`, `"controller"` or `"producer"`."""
-    broker: int = 0
-    """The target, by number; leadership is moved to it, or a record on it is damaged."""
-    partition: int = 0
-    """The log partition of the role, or the one that is moved or damaged."""
-    pick: int = 0
-    """Among several holders of the role it decides, modulo their number."""
-    scenario: str = ""
-    """The scenario that it is counted as, of a family of the plan; by default `"FAMILY/given"`."""
-    group: int = -1
-    """Faults with one number are one scenario; by default those that overlap are."""
-
-
-class WriteEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of ``[[writes]]``."""
-
-    at_ms: float
-    """Its time, from the first moment of the workload; fractions are microseconds."""
-    producer: int = 0
-    """The producer that sends it."""
-    partition: int = 0
-    """The log partition to which it is sent."""
-    key: str = "key-0"
-    """Its key."""
-
-
-#: The defaults of what a plan leaves out.
-PLAN_DEFAULTS: Final = PlanFile()
-WORLD_DEFAULTS: Final = WorldTable()
+def refuse_misplaced(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
+    """Refuse a key that ``table`` has and its ``keys`` do not, where another table has it."""
+    strange = {key: value for key, value in table.items() if key not in set(keys)}
+    for name in [*strange, *flattened(strange)]:
+        for where, own in _WHERE.items():
+            if name in own and name != _AMBIGUOUS:
+                raise (plan_key / name).wrong(f"this key does not belong here; write it {where}")

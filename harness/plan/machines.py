@@ -6,18 +6,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 
-from harness.plan.values import PlanKey, Table, known_keys, table_at, tables_at, value_at
+from harness.plan.bounds import PORT
+from harness.plan.values import PlanKey, Table, form, keys_of, known_keys, record_of, tables_at
 from nemesis.cluster import CONTROLLER
-from workloads import shown
 
 KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
 #: A place on other machines, where runs get directories of their own.
 DIRECTORY: Final = "/var/tmp/ackproof"  # noqa: S108 - on other machines
+# Words that go into command lines, class paths and rules of a firewall: so no character of them may be special.
+_ADDRESS: Final = form(re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252})"), "is not a host name or an IPv4 address")
+_USER: Final = form(re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}"), "is not the name of a user")
+_FINGERPRINT: Final = form(
+    re.compile(r"(SHA256:[A-Za-z0-9+/]{43})?"), 'is not what ssh-keygen -lf writes: "SHA256:" and 43 letters'
+)
+_PATH: Final = form(
+    re.compile(r"(/[A-Za-z0-9._@+-]+){2,}"), 'is not an absolute path like "/var/tmp/ackproof", without blanks'
+)
+_PROGRAM: Final = form(re.compile(r"[A-Za-z0-9._/@+-]+"), "is not a program's name or path, without blanks")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,25 +35,25 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     node: int
     """The broker's number, or `"controller"`."""
-    address: str
+    address: Annotated[str, _ADDRESS]
     """A name or an IPv4 address, at which the other nodes and the clients reach it too."""
-    user: str
+    user: Annotated[str, _USER]
     """The user of its SSH server."""
-    port: int = 22
+    port: Annotated[int, PORT] = 22
     """The port of its SSH server."""
     key: str = ""
     """The file of the private key; by default the keys of the SSH agent."""
-    fingerprint: str = ""
+    fingerprint: Annotated[str, _FINGERPRINT] = ""
     """The fingerprint of its host key, as `ssh-keygen -l` writes it (SHA256:...); by default `known_hosts` decides."""
     known_hosts: str = KNOWN_HOSTS
     """The file in which its host key must be."""
     sudo: bool = False
     """nftables needs `sudo -n` on it."""
-    directory: str = DIRECTORY
+    directory: Annotated[str, _PATH] = DIRECTORY
     """The directory of the harness on it."""
-    broker_port: int = 9_092
+    broker_port: Annotated[int, PORT] = 9_092
     """The port of its node."""
-    java: str = "java"
+    java: Annotated[str, _PROGRAM] = "java"
     """Its Java program."""
 
     @property
@@ -56,44 +66,23 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 OWN_KEYS: Final = ("node", "address")
 #: The word for the controller's number.
 CONTROLLER_WORD: Final = "controller"
-_KINDS: Final[Mapping[str, object]] = {field.name: field.type for field in msgspec.structs.fields(Machine)}
-_SHARED: Final = tuple(name for name in _KINDS if name not in OWN_KEYS)
-#: Words that go into command lines, class paths and rules of a firewall: so no character of them may be special.
-_FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
-    "address": (re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252})"), "a host name or an IPv4 address"),
-    "user": (re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}"), "the name of a user"),
-    "directory": (re.compile(r"(/[A-Za-z0-9._@+-]+){2,}"), 'an absolute path like "/var/tmp/ackproof", without blanks'),
-    "java": (re.compile(r"[A-Za-z0-9._/@+-]+"), "a program's name or path, without blanks"),
-    "fingerprint": (re.compile(r"(SHA256:[A-Za-z0-9+/]{43})?"), 'what ssh-keygen -lf writes: "SHA256:" and 43 letters'),
-}
 
 
-def machines_at(table: Table, nodes: Sequence[int], plan_key: PlanKey) -> tuple[Machine, ...]:
-    """The machines under ``inventory`` in a world's table.
-
-    Raises:
-        PlanError: they are not one machine for each of ``nodes``.
-    """
-    here = plan_key / "inventory"
-    own = table_at(table, "inventory", plan_key)
-    known_keys(own, (*_SHARED, "machines"), here)
-    shared = {name: value for name, value in own.items() if name != "machines"}
-    machines = tuple(_machine({**shared, **entry}, key) for key, entry in tables_at(own, "machines", here))
-    _one_machine_a_node(machines, nodes, here / "machines")
+def machines_in(table: Table, nodes: Sequence[int], plan_key: PlanKey) -> tuple[Machine, ...]:
+    """The machines of a table ``inventory``."""
+    known_keys(table, [*(key for key in keys_of(Machine) if key not in OWN_KEYS), "machines"], plan_key)
+    same = {name: value for name, value in table.items() if name != "machines"}
+    machines = tuple(_machine({**same, **entry}, key) for key, entry in tables_at(table, "machines", plan_key))
+    _one_machine_a_node(machines, nodes, plan_key / "machines")
     return machines
 
 
 def _machine(table: Table, plan_key: PlanKey) -> Machine:
-    known_keys(table, _KINDS, plan_key)
-    missing = [name for name in ("node", "address", "user") if name not in table]
-    if missing:
+    known_keys(table, keys_of(Machine), plan_key)
+    if missing := [name for name, key in keys_of(Machine).items() if key.required and name not in table]:
         raise plan_key.wrong(f"this machine lacks {' and '.join(missing)}; add {missing[0]} = ...")
-    numbered = {**table, "node": CONTROLLER} if table["node"] == CONTROLLER_WORD else table
-    values = {name: value_at(numbered, name, _KINDS[name], None, plan_key) for name in numbered}
-    for name, (form, words) in _FORMS.items():
-        if name in values and not form.fullmatch(values[name]):
-            raise (plan_key / name).wrong(f"{shown(values[name])} is not {words}")
-    machine = Machine(**values)
+    named = {"node": CONTROLLER} if table["node"] == CONTROLLER_WORD else {}
+    machine = record_of(Machine, {**table, **named}, plan_key)
     if machine.port == machine.broker_port:
         raise (plan_key / "broker_port").wrong("the SSH server has this port, which must never be cut; choose another")
     return machine

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.plan.counting import refuse_too_many_combinations
-from harness.plan.misplaced import refuse_misplaced
+from harness.plan.file_form import PlanFile, refuse_misplaced
 from harness.plan.model import Choice, settings_label, unknown_setting
-from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
+from harness.plan.values import PlanKey, Table, choices_of, flattened, tables_at
 from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, SettingValue, shown
 
 #: Settings whose default is the client library's own.
@@ -22,18 +22,13 @@ CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
 RELEASE_RULES: Final = ("unclean.elections",)
 
 
-def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan_key: PlanKey) -> Iterator[Choice]:
-    """The choices of the plan in ``table``; ``overrides`` fix settings that it leaves open or says otherwise.
-
-    Raises:
-        PlanError: a setting is unknown or impossible, two choices are the same, or an exclusion takes out nothing, or
-            all.
-    """
+def choices_in(plan: PlanFile, overrides: Mapping[str, object], plan_key: PlanKey) -> Iterator[Choice]:
+    """The choices of settings of a plan; ``overrides`` fix those that it leaves open or says otherwise."""
     matrix = plan_key / "matrix"
-    axes = {**table_at(table, "matrix", plan_key)}
+    axes = {**plan.matrix}
     exclusions = _exclusions(axes, matrix)
     axes.pop("exclude", None)
-    axes, fixed = flattened(axes), flattened(table_at(table, "settings", plan_key))
+    axes, fixed = flattened(axes), flattened(plan.settings)
     for key, given in (("settings", fixed), ("matrix", axes)):
         refuse_misplaced(given, Settings().to_mapping(), plan_key / key)
     _refuse_unknown(fixed, plan_key / "settings")
@@ -45,8 +40,8 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
     refuse_too_many_combinations(axes, exclusions, matrix)
     compared = {name for exclusion in exclusions for name in exclusion.values}
     lists = {
-        name: [_meant(name, value) if name in compared else value for value in list_at(axes, name, [], matrix)]
-        for name in axes
+        name: [_meant(name, value) if name in compared else value for value in choices_of(values, matrix / name)]
+        for name, values in axes.items()
     }
     fixed, overrides = (
         {name: _meant(name, value) if name in compared else value for name, value in given.items()}
@@ -58,7 +53,7 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
         values = {**fixed, **overrides, **varied}
         if any(exclusion.matches(values) for exclusion in exclusions):
             continue
-        settings = _possible(values, varied, brokers, plan_key)
+        settings = _possible(values, varied, plan.brokers, plan_key)
         label = settings_label(settings, varied)
         if label in seen:
             raise matrix.wrong(f"two combinations are the same, {label}; write each value only once")

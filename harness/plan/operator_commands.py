@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-from harness.plan.values import PlanKey, Table, known_keys, table_at, value_at
+from harness.plan.values import PlanKey, ReadBy, keys_of, known_keys, of_kind, record_of, table_at, table_of, value_of
 
 #: An act that breaks something, and the act that undoes it.
 UNDONE_BY: Final[Mapping[str, str]] = {"kill": "start", "stop": "start", "pause": "resume", "cut": "heal"}
@@ -19,8 +19,20 @@ NODE: Final = "{node}"
 PEER: Final = "{peer}"
 #: Seconds that one command may take where the plan does not say.
 LIMIT_S: Final = 20.0
+_LACKING: Final = "{key} is missing; each act has a command, and one that observes it"
 
 Words = tuple[str, ...]
+
+
+def _words(value: object, plan_key: PlanKey) -> Words:
+    text: str = of_kind(value, str, plan_key)
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise plan_key.wrong(f"these are not the words of a command: {error}") from error
+    if not words:
+        raise plan_key.wrong("write a command; no shell reads it, so write sh -c '...' for one that needs it")
+    return words
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +41,8 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     With any other exit code, or none within the limit, it is not known.
     """
 
-    run: Words
-    observe: Words
+    run: Annotated[Words, ReadBy(_words)]
+    observe: Annotated[Words, ReadBy(_words)]
 
 
 class OperatorCommands(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +50,7 @@ class OperatorCommands(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: tuple[tuple[int, str], ...]
     named: tuple[tuple[str, Act], ...]
-    limit_s: float = LIMIT_S
+    limit_s: Annotated[float, msgspec.Meta(ge=0.1, le=600, description="the workload waits for a command")] = LIMIT_S
 
     @property
     def acts(self) -> Mapping[str, Act]:
@@ -50,46 +62,29 @@ class OperatorCommands(msgspec.Struct, frozen=True, kw_only=True):
         return dict(self.nodes).get(node)
 
 
-def operator_commands_at(table: Table, plan_key: PlanKey) -> OperatorCommands:
-    """The table ``commands`` of a world's table.
-
-    Raises:
-        PlanError: a command is missing, or what undoes it, or what observes it.
-    """
-    here = plan_key / "commands"
-    own = table_at(table, "commands", plan_key)
-    known_keys(own, ("nodes", "limit_s", *ACTS), here)
-    nodes = table_at(own, "nodes", here)
+def operator_commands_of(value: object, plan_key: PlanKey) -> OperatorCommands:
+    """The table ``commands`` of a world's table."""
+    table = table_of(value, plan_key)
+    known_keys(table, ("nodes", "limit_s", *ACTS), plan_key)
+    nodes = table_at(table, "nodes", plan_key)
     if not nodes or not all(number.isdigit() and isinstance(name, str) and name for number, name in nodes.items()):
-        raise (here / "nodes").wrong('name each broker by its id: nodes = { 0 = "kafka-0", 1 = "kafka-1" }')
-    acts = {name: _act(table_at(own, name, here), here / name) for name in ACTS if name in own}
+        raise (plan_key / "nodes").wrong('name each broker by its id: nodes = { 0 = "kafka-0", 1 = "kafka-1" }')
+    acts = {
+        name: record_of(Act, table_at(table, name, plan_key), plan_key / name, _LACKING)
+        for name in ACTS
+        if name in table
+    }
     for name, undo in UNDONE_BY.items():
         if name in acts and undo not in acts:
-            raise (here / name).wrong(f"nothing undoes it; add {undo} = {{ run = ..., observe = ... }}")
-        if name in acts and any(PEER in word for word in acts[undo].run) != any(
-            PEER in word for word in acts[name].run
-        ):
-            raise (here / undo).wrong(f"{name} and {undo} must both name {PEER}, or neither of them")
+            raise (plan_key / name).wrong(f"nothing undoes it; add {undo} = {{ run = ..., observe = ... }}")
+        if name in acts and _names_peer(acts[undo]) != _names_peer(acts[name]):
+            raise (plan_key / undo).wrong(f"{name} and {undo} must both name {PEER}, or neither of them")
     if not UNDONE_BY.keys() & acts.keys():
-        raise here.wrong(f'nothing can be broken; add one of {", ".join(UNDONE_BY)}, or write host = "existing"')
-    limit_s = float(value_at(own, "limit_s", float, LIMIT_S, here))
+        raise plan_key.wrong(f'nothing can be broken; add one of {", ".join(UNDONE_BY)}, or write host = "existing"')
+    limit_s = value_of(keys_of(OperatorCommands)["limit_s"], table.get("limit_s", LIMIT_S), plan_key / "limit_s")
     names = tuple((int(number), str(name)) for number, name in nodes.items())
     return OperatorCommands(nodes=names, named=tuple(acts.items()), limit_s=limit_s)
 
 
-def _act(table: Table, plan_key: PlanKey) -> Act:
-    known_keys(table, Act.__struct_fields__, plan_key)
-    if missing := [name for name in Act.__struct_fields__ if name not in table]:
-        raise plan_key.wrong(f"{missing[0]} is missing; each act has a command, and one that observes it")
-    return Act(run=_words(table, "run", plan_key), observe=_words(table, "observe", plan_key))
-
-
-def _words(table: Table, key: str, plan_key: PlanKey) -> Words:
-    text = value_at(table, key, str, "", plan_key)
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as error:
-        raise (plan_key / key).wrong(f"these are not the words of a command: {error}") from error
-    if not words:
-        raise (plan_key / key).wrong("write a command; no shell reads it, so write sh -c '...' for one that needs it")
-    return words
+def _names_peer(act: Act) -> bool:
+    return any(PEER in word for word in act.run)

@@ -1,4 +1,4 @@
-"""Reads the racks of a plan's brokers, their log directories and the assignment of its log partitions.
+"""Refuses racks of a plan's brokers, log directories and assignments of log partitions that cannot be.
 
 Without an assignment the cluster places replicas as it does, in different racks as far as it can (KIP-36). An
 assignment by hand may ignore racks, as a reassignment may.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.plan.model import Plan
-from harness.plan.values import PlanKey, Table
+from harness.plan.values import PlanKey
 from nemesis.roles import RoleKind, largest_rack
 from workloads import shown
 
@@ -17,45 +17,19 @@ from workloads import shown
 _RACK = RoleKind.RACK.value
 
 
-def racks_in(table: Table, brokers: int, plan_key: PlanKey) -> tuple[str, ...]:
-    """The rack of each broker, in their order; empty where the plan names none.
-
-    Raises:
-        PlanError: the value is not a list of names, one for each broker.
-    """
-    racks, plan_key = table.get("racks", []), plan_key / "racks"
-    if not isinstance(racks, list) or not all(isinstance(rack, str) and rack for rack in racks):
-        raise plan_key.wrong(f'takes a list of names, such as ["a", "b", "c"], not {shown(racks)}')
-    if racks and len(racks) != brokers:
-        raise plan_key.wrong(f"names the racks of {len(racks)} brokers and the plan has {brokers}; name one for each")
-    return tuple(racks)
-
-
-def assignment_in(table: Table, brokers: int, plan_key: PlanKey) -> tuple[tuple[int, ...], ...]:
-    """The brokers of each log partition, the preferred leader first; empty where the cluster places them.
-
-    Raises:
-        PlanError: the value is not a list of lists of different brokers.
-    """
-    rows, plan_key = table.get("assignment", []), plan_key / "assignment"
-    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
-        raise plan_key.wrong(f"takes a list of brokers for each log partition, such as [[0, 1, 2]], not {shown(rows)}")
-    for row in rows:
-        if len({*map(str, row)}) < len(row) or not all(type(node) is int and 0 <= node < brokers for node in row):
-            raise plan_key.wrong(
-                f"{shown(row)} does not name different brokers; write numbers from 0 to {brokers - 1}, each once"
-            )
-    return tuple(map(tuple, rows))
-
-
 def check_placement(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse racks and assignments that do not go together with the rest of the plan.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse racks and assignments that do not go together with the rest of the plan."""
     if any(_RACK in family.split("+") for family in plan.families):
         _check_racks(plan, plan_key / "racks")
+    if plan.racks and len(plan.racks) != plan.brokers:
+        raise (plan_key / "racks").wrong(
+            f"names the racks of {len(plan.racks)} brokers and the plan has {plan.brokers}; name one for each"
+        )
+    for row in plan.assignment:
+        if len({*map(str, row)}) < len(row) or not all(type(node) is int and 0 <= node < plan.brokers for node in row):
+            raise (plan_key / "assignment").wrong(
+                f"{shown(row)} does not name different brokers; write numbers from 0 to {plan.brokers - 1}, each once"
+            )
     for world in plan.worlds:
         if plan.log_dirs > 1 and not world.world.virtual_time:
             raise (plan_key / "log_dirs").wrong(

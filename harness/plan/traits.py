@@ -13,11 +13,6 @@ GROUPED: Final[Trait] = attrgetter("grouped")
 TRANSACTIONAL: Final[Trait] = attrgetter("transactional")
 
 
-def writes_in_transactions(kind: WorkloadKind) -> bool:
-    """True if its producers write records of their own in transactions."""
-    return kind.writing == "transactions"
-
-
 def workloads_with(trait: Trait) -> str:
     """The workloads that have a trait, by name, as one may be written instead of another."""
     return " or ".join(f'"{name}"' for name, kind in WORKLOADS.items() if trait(kind))

@@ -15,11 +15,7 @@ _OVER_SOCKETS: Final = 1
 
 
 def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a workload of transactions with settings with which no client makes a producer of them.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse a workload of transactions with settings with which no client makes a producer of them."""
     for world in plan.worlds:
         if not kind_of(world.workload).transactional:
             continue

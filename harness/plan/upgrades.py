@@ -5,18 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from harness.plan.file_form import WORLD_DEFAULTS
 from harness.plan.model import Plan
-from harness.plan.values import PlanKey, Table, flattened, table_at, value_at
-from harness.plan.worlds import ClientName, Kafka, Ssh, UpgradeEnd
+from harness.plan.values import PlanKey, flattened, of_kind, table_of
+from harness.plan.worlds import ClientName, Kafka
 from nemesis.faults import Upgrade
-from nemesis.succession import UpgradeBy
 from workloads import Settings, spelled
 
-#: The keys of a world's table that are about it.
-UPGRADE_KEYS: Final = ("upgrade_to", "upgrade_end", "upgrade_by", "change")
 #: The first release whose controllers join and leave, and how many there are so that one can.
 _VOTERS_SINCE: Final = [3, 9]
 _VOTERS_MIN: Final = 3
@@ -31,86 +25,54 @@ _IDENTITY: Final = (
 )  # fmt: skip
 
 
-def release_at(table: Table, key: str, plan_key: PlanKey) -> str:
-    """The release of Kafka under ``key``, or "".
-
-    Raises:
-        PlanError: it is not a version.
-    """
-    version: str = value_at(table, key, str, "", plan_key)
+def release_of(value: object, plan_key: PlanKey) -> str:
+    """A release of Kafka, or ""."""
+    version: str = of_kind(value, str, plan_key)
     if version and not _VERSION.fullmatch(version):
-        raise (plan_key / key).wrong(
-            f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"'
-        )
+        raise plan_key.wrong(f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"')
     return version
 
 
-def client_at(table: Table, plan_key: PlanKey) -> ClientName:
-    """The client library of a world.
-
-    Raises:
-        PlanError: it is not one, or has another name in plans.
-    """
-    if table.get("client") == "librdkafka":
-        raise (plan_key / "client").wrong('librdkafka is used by "confluent-kafka"; write that')
-    client: ClientName = value_at(table, "client", ClientName, WORLD_DEFAULTS.client, plan_key)
+def client_of(value: object, plan_key: PlanKey) -> ClientName:
+    """A client library."""
+    if value == "librdkafka":
+        raise plan_key.wrong('librdkafka is used by "confluent-kafka"; write that')
+    client: ClientName = of_kind(value, ClientName, plan_key)
     return client
 
 
-def other_clients_at(table: Table, plan_key: PlanKey) -> tuple[tuple[ClientName, str], ...]:
-    """The libraries that take turns with the world's own, each with the release of the Java client, or "".
-
-    Raises:
-        PlanError: one is not a library, or is not followed by a version.
-    """
-    words: list[str] = value_at(table, "other_clients", list[str], [], plan_key)
+def other_clients_of(value: object, plan_key: PlanKey) -> tuple[tuple[ClientName, str], ...]:
+    """The libraries that take turns with the world's own, each with the release of the Java client, or ""."""
+    words: list[str] = of_kind(value, list[str], plan_key)
     clients = []
     for number, word in enumerate(words):
         name, _, release = word.partition(":")
-        entry: Table = {"client": name, **({"client_version": release} if release else {})}
-        key = plan_key / f"other_clients[{number}]"
+        here = plan_key[number]
         if release and name != JAVA:
-            raise key.wrong(f'only the client java has releases to choose from; write "{name}"')
-        clients.append((client_at(entry, key), release_at(entry, "client_version", key)))
+            raise here.wrong(f'only the client java has releases to choose from; write "{name}"')
+        clients.append((client_of(name, here / "client"), release_of(release, here / "client_version")))
     return tuple(clients)
 
 
-def with_upgrade(world: Kafka, table: Table, plan_key: PlanKey) -> Kafka:
-    """``world`` with the upgrade that its ``table`` describes.
-
-    Raises:
-        PlanError: Kafka, or this host, has no such upgrade.
-    """
-    end: UpgradeEnd = value_at(table, "upgrade_end", UpgradeEnd, WORLD_DEFAULTS.upgrade_end, plan_key)
-    change = flattened(table_at(table, "change", plan_key))
-    to = release_at(table, "upgrade_to", plan_key)
-    asked = next((key for key in UPGRADE_KEYS if key in table), "")
-    if asked and world.mode == "zookeeper":
-        raise (plan_key / asked).wrong(
-            f'a cluster with mode = "zookeeper" cannot be upgraded here; leave out {asked}, or mode'
-        )
-    if asked and isinstance(world.host, Ssh):
-        raise (plan_key / asked).wrong(
-            f"nodes over SSH have the one release that is installed there; leave out {asked}, or write another host"
-        )
-    _refuse_older(world.version, to, plan_key)
-    by: UpgradeBy = value_at(table, "upgrade_by", UpgradeBy, WORLD_DEFAULTS.upgrade_by, plan_key)
-    _refuse_fixed_voters(world, by, plan_key / "upgrade_by")
+def change_of(value: object, plan_key: PlanKey) -> tuple[tuple[str, str], ...]:
+    """The settings that nodes have after an upgrade, each with its value."""
+    change = flattened(table_of(value, plan_key))
     for name in change:
         if name in _IDENTITY:
-            raise (plan_key / "change").wrong(f"the harness finds nodes by {name}; change another setting")
+            raise plan_key.wrong(f"the harness finds nodes by {name}; change another setting")
         if name in Settings().to_mapping():
-            raise (plan_key / "change").wrong(f"the promise of a run follows from {name}; write it under [settings]")
-    changed = tuple((name, spelled(value)) for name, value in change.items())
-    return msgspec.structs.replace(world, upgrade_to=to, upgrade_end=end, upgrade_by=by, change=changed)
+            raise plan_key.wrong(f"the promise of a run follows from {name}; write it under [settings]")
+    return tuple((name, spelled(value)) for name, value in change.items())
+
+
+def refuse_impossible_upgrade(world: Kafka, plan_key: PlanKey) -> None:
+    """Refuse an upgrade that Kafka does not have."""
+    _refuse_older(world.version, world.upgrade_to, plan_key)
+    _refuse_fixed_voters(world, plan_key / "upgrade_by")
 
 
 def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a world that describes an upgrade which no family of the plan performs.
-
-    Raises:
-        PlanError: one sentence.
-    """
+    """Refuse a world that describes an upgrade which no family of the plan performs."""
     if any(Upgrade.family in family.split("+") for family in plan.families):
         return
     for world in plan.worlds:
@@ -134,8 +96,8 @@ def _refuse_older(version: str, to: str, plan_key: PlanKey) -> None:
         )
 
 
-def _refuse_fixed_voters(world: Kafka, by: UpgradeBy, plan_key: PlanKey) -> None:
-    if by == "restart":
+def _refuse_fixed_voters(world: Kafka, plan_key: PlanKey) -> None:
+    if world.upgrade_by == "restart":
         return
     if world.version and _minor(world.version) < _VOTERS_SINCE:
         raise plan_key.wrong(f"controllers of {world.version} cannot leave their quorum; begin with 3.9 or later")

@@ -1,15 +1,22 @@
-"""Reads the values of a plan's tables; each that is wrong gets one sentence, which names its key."""
+"""Reads the tables of a plan; each key or value that is wrong gets one sentence, which names its place.
+
+A table is a struct. Each field is a key with its type and its default, and the docstring below says what it is for.
+``Annotated`` has the rest: ``msgspec.Meta`` the bounds of a number (:mod:`harness.plan.bounds`), :class:`ReadBy` how to
+read a value that its type does not describe, :class:`Only` where the key counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
+from re import Pattern
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from harness.ground.errors import PlanError
-from harness.plan.bounds import BOUNDS, NUMBER_MAX
+from harness.plan.bounds import NUMBER_MAX, bounds_of
 from workloads import in_toml, shown, unknown_name
 
 Table = Mapping[str, object]
@@ -38,18 +45,73 @@ class PlanKey:
     def __truediv__(self, key: str) -> PlanKey:
         return PlanKey(self.file, f"{self.path}.{key}" if self.path else key)
 
+    def __getitem__(self, number: int) -> PlanKey:
+        return PlanKey(self.file, f"{self.path}[{number}]")
+
     def wrong(self, problem: object) -> PlanError:
         """The error to raise for what is written here."""
         where = f"{self.file}: {self.path}" if self.path else self.file
         return PlanError(f"{where}: {problem}")
 
 
-def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
-    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
+class ReadBy(NamedTuple):
+    """A key whose value ``by`` reads: it is given the value and its place, and raises what is wrong."""
 
-    Raises:
-        PlanError: there is one.
+    by: Callable[[Any, PlanKey], Any]
+
+
+class Only(NamedTuple):
+    """A key that counts only where ``where`` is true of what the table is for; else ``instead`` says what to do.
+
+    ``{key}`` in it is the key's name.
     """
+
+    where: Callable[[Any], bool]
+    instead: str
+
+
+def form(pattern: Pattern[str], problem: str) -> ReadBy:
+    """A string that ``pattern`` matches as a whole; the sentence that refuses another is the string, then ``problem``."""
+
+    def by(value: object, plan_key: PlanKey) -> str:
+        text: str = of_kind(value, str, plan_key)
+        if not pattern.fullmatch(text):
+            raise plan_key.wrong(f"{shown(text)} {problem}")
+        return text
+
+    return ReadBy(by)
+
+
+def keys_of(record: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    """The keys of a table, by name: its fields, but those that are marked ``in_plans=False``."""
+    fields = msgspec.structs.fields(record)
+    return {field.name: field for field in fields if not _is_elsewhere(field)}
+
+
+def _is_elsewhere(field: FieldInfo) -> bool:
+    return any(isinstance(mark, msgspec.Meta) and mark.extra == {"in_plans": False} for mark in marks_of(field))
+
+
+def marks_of(field: FieldInfo) -> tuple[object, ...]:
+    """The marks that ``Annotated`` gives a field beside its type."""
+    return get_args(field.type)[1:] if get_origin(field.type) is Annotated else ()
+
+
+def is_number(field: FieldInfo) -> bool:
+    """True of a key that is a number, and so has bounds."""
+    return (get_args(field.type)[0] if marks_of(field) else field.type) in (int, float)
+
+
+def refuse_pointless(record: type[msgspec.Struct], table: Table, use: object, plan_key: PlanKey) -> None:
+    """Refuse keys of a ``table`` that count only elsewhere (:class:`Only`); ``use`` is what it is for."""
+    for key, field in keys_of(record).items():
+        for mark in marks_of(field):
+            if key in table and isinstance(mark, Only) and not mark.where(use):
+                raise (plan_key / key).wrong(mark.instead.replace("{key}", key))
+
+
+def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
+    """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near."""
     valid = dict.fromkeys(keys)
     for key in table:
         if key not in valid:
@@ -57,116 +119,106 @@ def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
 
 
 def key_of(table: Table, key: str, older: str, plan_key: PlanKey) -> str:
-    """The name under which a table has ``key``: its own, or the ``older`` one, if an older plan has that.
-
-    Raises:
-        PlanError: the table has both.
-    """
+    """The name under which a table has ``key``: its own, or the ``older`` one, if an older plan has that."""
     if key in table and older in table:
         raise (plan_key / older).wrong(f"is the older name of {key}; leave it out")
     return older if older in table else key
 
 
-def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
-    """The table under ``key``, empty where the key is missing.
-
-    Raises:
-        PlanError: the value is not a table.
-    """
-    value = table.get(key, {})
+def table_of(value: object, plan_key: PlanKey) -> Table:
+    """A ``value`` that is a table."""
     if not isinstance(value, Mapping):
-        raise (plan_key / key).wrong(f"takes a table ([{(plan_key / key).path}]), not {shown(value)}")
+        raise plan_key.wrong(f"takes a table ([{plan_key.path}]), not {shown(value)}")
     return value
 
 
-def list_at(table: Table, key: str, default: list[object], plan_key: PlanKey) -> list[object]:
-    """The list under ``key``, else ``default``.
+def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
+    """The table under ``key``, empty where the key is missing; errors as :func:`table_of`."""
+    return table_of(table.get(key, {}), plan_key / key)
 
-    Raises:
-        PlanError: the value is not a list, or is empty, or names an entry twice.
-    """
-    value = table.get(key, default)
-    if not isinstance(value, list):
-        raise (plan_key / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one value")
+
+def choices_of(value: object, plan_key: PlanKey) -> list[object]:
+    """A ``value`` that is a list of something to run: it has an entry, and none twice."""
+    if not isinstance(value, list | tuple):
+        raise plan_key.wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one value")
     if not value:
-        raise (plan_key / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
+        raise plan_key.wrong("this list is empty, so there is nothing to run; give it at least one entry")
     if len({in_toml(entry) for entry in value}) < len(value):
-        raise (plan_key / key).wrong(f"{shown(value)} names one entry twice; leave one out")
+        raise plan_key.wrong(f"{shown(value)} names one entry twice; leave one out")
+    return list(value)
+
+
+def tables_of(value: object, plan_key: PlanKey) -> list[Table]:
+    """A ``value`` that is a list of tables (``[[key]]``)."""
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+        raise plan_key.wrong(f"takes a list of tables ([[{plan_key.path}]]), not {shown(value)}")
     return value
 
 
 def tables_at(table: Table, key: str, plan_key: PlanKey) -> list[tuple[PlanKey, Table]]:
-    """The tables listed under ``key`` (``[[key]]``), each with its key; none where the key is missing.
-
-    Raises:
-        PlanError: the value is not a list of tables.
-    """
-    listed, here = table.get(key, []), plan_key / key
-    if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
-        raise here.wrong(f"takes a list of tables ([[{here.path}]]), not {shown(listed)}")
-    return [(PlanKey(plan_key.file, f"{here.path}[{number}]"), entry) for number, entry in enumerate(listed)]
+    """The tables listed under ``key``, each with its place; none where the key is missing."""
+    here = plan_key / key
+    return [(here[number], entry) for number, entry in enumerate(tables_of(table.get(key, []), here))]
 
 
-def value_at(table: Table, key: str, kind: object, default: Any, plan_key: PlanKey) -> Any:
-    """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
-
-    Raises:
-        PlanError: it is of another kind, or out of bounds (:data:`harness.plan.bounds.BOUNDS`).
-    """
-    if key not in table:
-        return default
-    converted = of_kind(table[key], kind, plan_key / key)
-    if isinstance(converted, int | float) and not isinstance(converted, bool):
-        refuse_out_of_bounds(key, converted, plan_key / key)
-    return converted
-
-
-def refuse_out_of_bounds(key: str, number: float, plan_key: PlanKey) -> None:
-    """Refuse a ``number`` out of the bounds of ``key``.
-
-    Raises:
-        PlanError: the number is too small or too large; the sentence has the bound and its reason.
-    """
-    if problem := BOUNDS[key].problem(number):
+def value_of(field: FieldInfo, value: object, plan_key: PlanKey) -> Any:
+    """The ``value`` of a key, as its field describes it."""
+    marks = marks_of(field)
+    kind = get_args(field.type)[0] if marks else field.type
+    if reader := next((mark for mark in marks if isinstance(mark, ReadBy)), None):
+        return reader.by(value, plan_key)
+    if kind in (Table, list[Table]):
+        return (table_of if kind == Table else tables_of)(value, plan_key)
+    if not is_number(field):
+        return of_kind(value, field.type, plan_key)
+    number = of_kind(value, kind, plan_key)
+    if problem := bounds_of(field).problem(number):
         raise plan_key.wrong(problem)
+    return number
 
 
 def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
-    """``value`` as the annotation ``kind`` has it, without the bounds of plans.
-
-    Raises:
-        PlanError: it is of another kind.
-    """
+    """``value`` as the annotation ``kind`` has it, and no other type of TOML converted."""
     try:
         return msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
         raise plan_key.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
 
 
-def record_at(base: Record, table: Table, plan_key: PlanKey, *, without: frozenset[str] = frozenset()) -> Record:
-    """``base`` with the fields that ``table`` names replaced; those of ``without`` are unknown keys.
+def values_in(record: type[msgspec.Struct], table: Table, plan_key: PlanKey) -> dict[str, Any]:
+    """The values that ``table`` gives to keys of ``record``."""
+    keys = keys_of(record)
+    known_keys(table, keys, plan_key)
+    return {key: value_of(keys[key], value, plan_key / key) for key, value in table.items()}
 
-    Raises:
-        PlanError: a key is unknown, or its value does not fit the field.
+
+def record_of(record: type[Record], table: Table, plan_key: PlanKey, lacking: str = "") -> Record:
+    """A table as a ``record``, with the defaults of what it leaves out.
+
+    ``lacking`` is the sentence for a key that is missing, with ``{key}`` in its place.
     """
-    kinds = {field.name: field.type for field in msgspec.structs.fields(base) if field.name not in without}
-    known_keys(table, kinds, plan_key)
-    return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, plan_key) for key in table})
+    given = values_in(record, table, plan_key)
+    for key, field in keys_of(record).items():
+        if field.required and key not in given:
+            lacking = lacking or f"{{key}} is missing; it takes {spoken(field.type)}"
+            raise plan_key.wrong(lacking.replace("{key}", key))
+    return record(**given)
 
 
-def entry_of(record: type[Record], table: Table, plan_key: PlanKey) -> Record:
-    """An entry of a list of tables (``[[key]]``) as a ``record``, with the defaults of what it leaves out.
+def shared(record: type[msgspec.Struct], source: msgspec.Struct) -> dict[str, Any]:
+    """The fields of ``record`` that ``source`` has under the same names."""
+    return {name: getattr(source, name) for name in record.__struct_fields__ if name in source.__struct_fields__}
 
-    Raises:
-        PlanError: a key is unknown or missing, or its value does not fit the field.
-    """
-    known_keys(table, record.__struct_fields__, plan_key)
-    for field in msgspec.structs.fields(record):
-        if field.name in table:
-            of_kind(table[field.name], field.type, plan_key / field.name)
-        elif field.required:
-            raise plan_key.wrong(f"{field.name} is missing; it takes {spoken(field.type)}")
-    return msgspec.convert(table, record)
+
+def default_of(field: FieldInfo) -> Any:
+    """The default of a key; ``msgspec.NODEFAULT`` where it has none."""
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+def other_than_default(record: msgspec.Struct) -> dict[str, Any]:
+    """The keys of a table that differ from their defaults, as a plan has to write them."""
+    keys = keys_of(type(record))
+    return {key: value for key, field in keys.items() if (value := getattr(record, key)) != default_of(field)}
 
 
 def flattened(table: Table, prefix: str = "") -> dict[str, object]:
@@ -180,11 +232,7 @@ def flattened(table: Table, prefix: str = "") -> dict[str, object]:
 
 
 def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:
-    """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it.
-
-    Raises:
-        PlanError: there is one.
-    """
+    """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it."""
     if isinstance(value, Mapping):
         for key, entry in value.items():
             refuse_endless_numbers(entry, plan_key / str(key))
@@ -197,18 +245,19 @@ def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:
 
 def spoken(kind: object) -> str:
     """The values that the annotation ``kind`` allows, in words."""
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
     match allowed := msgspec.inspect.type_info(kind):
         case msgspec.inspect.UnionType():
-            return spoken(get_args(kind)[0])
+            return spoken(get_args(bare)[0])
         case msgspec.inspect.IntType(ge=least, le=most):
             bounds = f" of at least {least}" if most is None else f" from {least} to {most}"
             return "a whole number" + (bounds if least is not None else "")
         case msgspec.inspect.StrType(min_length=least):
             return "a string that is not empty" if least else "a string"
         case msgspec.inspect.VarTupleType(min_length=least) | msgspec.inspect.ListType(min_length=least):
-            listed, *_ = get_args(get_args(kind)[0] if get_origin(kind) is Annotated else kind)
+            listed, *_ = get_args(bare)
             return f"a list{' of at least one entry' if least else ''}; each is {spoken(listed)}"
         case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
             enum = allowed.cls if isinstance(allowed, msgspec.inspect.EnumType) else ()
-            return f"one of {', '.join(map(shown, [choice.value for choice in enum] or get_args(kind)))}"
+            return f"one of {', '.join(map(shown, [choice.value for choice in enum] or get_args(bare)))}"
     return _WORDS[type(allowed)]

@@ -1,23 +1,36 @@
-"""A world as its table in a plan describes it: ``[worlds.NAME]``, except for workload, faults and number of runs."""
+"""The table of a world, ``[worlds.NAME]``, and the world that it describes."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Annotated, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from harness.plan import worlds
-from harness.plan.bounds import PORT_MAX
-from harness.plan.file_form import WORLD_DEFAULTS
-from harness.plan.machines import machines_at
-from harness.plan.operator_commands import operator_commands_at
-from harness.plan.security import security_at
-from harness.plan.upgrades import UPGRADE_KEYS, client_at, other_clients_at, release_at, with_upgrade
-from harness.plan.values import PlanKey, Table, list_at, value_at
+from harness.plan.bounds import PORT_MAX, RUNS_MAX
+from harness.plan.machines import machines_in
+from harness.plan.operator_commands import OperatorCommands, operator_commands_of
+from harness.plan.security import OPEN, Security, security_of
+from harness.plan.upgrades import change_of, client_of, other_clients_of, refuse_impossible_upgrade, release_of
+from harness.plan.values import (
+    Only,
+    PlanKey,
+    ReadBy,
+    Table,
+    choices_of,
+    keys_of,
+    known_keys,
+    record_of,
+    refuse_pointless,
+    shared,
+    value_of,
+)
+from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
 from nemesis.cluster import CONTROLLER
+from nemesis.succession import UpgradeBy
 from workloads import shown
 
-#: Keys whose values a cluster that exists already has itself.
-_ITS_OWN: Final = ("version", "controllers", "mode", *UPGRADE_KEYS)
 #: Clusters that exist already.
 _ELSEWHERE: Final = ("existing", "commands")
 #: An even number outlives no more deaths than the odd one below it.
@@ -27,99 +40,65 @@ _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-F
 _TOPIC_MAX: Final = 200
 
 
-def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKey) -> worlds.AnyWorld:
-    """The world ``name`` as its ``table`` describes it; its runs have this number of brokers and make ``topic``.
+class _Setup(NamedTuple):
+    """The choices of a world's table on which depends which keys count in it."""
 
-    Raises:
-        PlanError: a key is missing, a value is not possible, or two values do not go together.
-    """
-    host = value_at(table, "host", worlds.HostName, WORLD_DEFAULTS.host, plan_key)
-    _refuse_host(name, host, plan_key / "host")
-    _refuse_what_others_take(name, host, table, plan_key)
-    if name == "simulated":
-        return worlds.Simulated()
-    client = client_at(table, plan_key)
-    release = release_at(table, "client_version", plan_key)
-    if host in _ELSEWHERE:
-        security = security_at(table, plan_key)
-        bootstrap = _bootstrap(table, host, topic, plan_key)
-        commands = operator_commands_at(table, plan_key) if host == "commands" else None
-        return worlds.Existing(
-            bootstrap=bootstrap, security=security, commands=commands, client=client, client_version=release
-        )
-    local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
-    if name == "processes":
-        return worlds.Processes(host=local, client=client, client_version=release)
-    mode = value_at(table, "mode", worlds.ModeName, WORLD_DEFAULTS.mode, plan_key)
-    controllers = _controllers(
-        value_at(table, "controllers", int, WORLD_DEFAULTS.controllers, plan_key), mode, plan_key / "controllers"
-    )
-    nodes_host: worlds.AnyHost = local
-    if host == "ssh":
-        nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
-        nodes_host = worlds.Ssh(machines_at(table, nodes, plan_key))
-    version = release_at(table, "version", plan_key)
-    started = worlds.Kafka(
-        version=version,
-        mode=mode,
-        controllers=controllers,
-        host=nodes_host,
-        client=client,
-        client_version=release,
-        other_clients=other_clients_at(table, plan_key),
-    )
-    return with_upgrade(started, table, plan_key)
+    world: str
+    host: str
+    client: object
+    mode: object
+
+    @property
+    def kafka(self) -> bool:
+        return self.world == "kafka"
+
+    @property
+    def exists(self) -> bool:
+        return self.host in _ELSEWHERE
 
 
-def _refuse_host(world: str, host: worlds.HostName, plan_key: PlanKey) -> None:
-    if host != "loopback" and world == "simulated":
-        raise plan_key.wrong("the simulated world is one process and has no hosts; leave this key out")
-    if host == "ssh" and world != "kafka":
-        raise plan_key.wrong("only Apache Kafka runs on machines over SSH; write this host under [worlds.kafka]")
-    if host in _ELSEWHERE and world != "kafka":
-        raise plan_key.wrong("only Apache Kafka clusters can exist already; write this host under [worlds.kafka]")
+_OVER_SSH: Final = Only(
+    lambda setup: setup.host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'
+)
+_FOUND: Final = Only(
+    lambda setup: setup.exists, 'bootstrap servers are for host = "existing"; write that, or leave them out'
+)
+_SECURED: Final = Only(
+    lambda setup: setup.exists, 'TLS and SASL are for host = "existing"; write that, or leave them out'
+)
+_BY_COMMANDS: Final = Only(
+    lambda setup: setup.host == "commands", 'commands are for host = "commands"; write that, or leave them out'
+)
+_REAL: Final = Only(
+    lambda setup: setup.world != "simulated", "the simulated world has models of clients; leave this key out"
+)
+_OF_JAVA: Final = Only(lambda setup: setup.client == "java", 'it is for client = "java"; write that, or leave it out')
+_MIXED: Final = Only(
+    lambda setup: setup.kafka and not setup.exists,
+    "only a cluster of Kafka that a run starts can have other clients; leave this key out",
+)
+_RELEASED: Final = Only(lambda setup: setup.kafka, "only the kafka world has versions; leave this key out")
+_MODES: Final = Only(lambda setup: setup.kafka, "only the kafka world has modes; leave this key out")
+_QUORUM: Final = Only(lambda setup: setup.kafka, "the reference broker has one controller; leave this key out")
+_STARTED: Final = Only(lambda setup: not setup.exists, "a cluster that exists already has its own; leave this key out")
+_Value = TypeVar("_Value")
+_Upgraded = Annotated[
+    _Value,
+    Only(lambda setup: setup.kafka, "only nodes of the kafka world can be upgraded; leave this key out"),
+    _STARTED,
+    Only(
+        lambda setup: setup.mode != "zookeeper",
+        'a cluster with mode = "zookeeper" cannot be upgraded here; leave out {key}, or mode',
+    ),
+    Only(
+        lambda setup: setup.host != "ssh",
+        "nodes over SSH have the one release that is installed there; leave out {key}, or write another host",
+    ),
+]
 
 
-def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, plan_key: PlanKey) -> None:
-    existing, kafka = host in _ELSEWHERE, world == "kafka"
-    for key, taken, what in (
-        ("inventory", host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'),
-        ("bootstrap", existing, 'bootstrap servers are for host = "existing"; write that, or leave them out'),
-        ("security", existing, 'TLS and SASL are for host = "existing"; write that, or leave them out'),
-        ("commands", host == "commands", 'commands are for host = "commands"; write that, or leave them out'),
-        ("client", world != "simulated", "the simulated world has models of clients; leave this key out"),
-        ("client_version", table.get("client") == "java", 'it is for client = "java"; write that, or leave it out'),
-        (
-            "other_clients",
-            kafka and not existing,
-            "only a cluster of Kafka that a run starts can have other clients; leave this key out",
-        ),
-        ("version", kafka, "only the kafka world has versions; leave this key out"),
-        ("mode", kafka, "only the kafka world has modes; leave this key out"),
-        ("controllers", kafka, "the reference broker has one controller; leave this key out"),
-        *((key, kafka, "only nodes of the kafka world can be upgraded; leave this key out") for key in UPGRADE_KEYS),
-        *((key, not existing, "a cluster that exists already has its own; leave this key out") for key in _ITS_OWN),
-    ):
-        if key in table and not taken:
-            raise (plan_key / key).wrong(what)
-
-
-def _controllers(controllers: int, mode: worlds.ModeName, plan_key: PlanKey) -> int:
-    if controllers != 1 and mode == "zookeeper":
-        raise plan_key.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
-    if controllers not in _CONTROLLERS:
-        raise plan_key.wrong(f"a quorum of {controllers} controllers is not possible here; choose 1, 3 or 5")
-    return controllers
-
-
-def _bootstrap(table: Table, host: worlds.HostName, topic: str, plan_key: PlanKey) -> tuple[str, ...]:
-    if "bootstrap" not in table:
-        raise plan_key.wrong(f'host = "{host}" needs bootstrap = ["host:port", ...]: some servers of the cluster')
-    if len(topic) > _TOPIC_MAX:
-        raise (plan_key / "workload").wrong(
-            f"topic={shown(topic)} is too long for a run to add its seed; the most is {_TOPIC_MAX} letters"
-        )
-    return tuple(_server(server, plan_key / "bootstrap") for server in list_at(table, "bootstrap", [], plan_key))
+def _servers(value: object, plan_key: PlanKey) -> tuple[str, ...]:
+    return tuple(_server(server, plan_key) for server in choices_of(value, plan_key))
 
 
 def _server(server: object, plan_key: PlanKey) -> str:
@@ -131,3 +110,114 @@ def _server(server: object, plan_key: PlanKey) -> str:
     if not 0 < int(match["port"]) <= PORT_MAX:
         raise plan_key.wrong(f"port {match['port']} of {shown(server)} does not exist; ports go from 1 to {PORT_MAX}")
     return match[0]
+
+
+class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The table of a world."""
+
+    runs: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=RUNS_MAX, description="each leaves a directory of files, and one job checks them all"),
+    ] = 0
+    """Runs of each cell; by default 10 in the simulated world and 1 elsewhere, and 1 where a story or a `[[schedule]]`
+    leaves nothing to draw."""
+    parallel: Annotated[int, msgspec.Meta(ge=1, le=256, description="each run has processes of its own")] = 0
+    """Runs at a time. The default in virtual time is one a core, on real machines 3 clusters. It is one on a cluster
+    that exists already and on machines over SSH. Runs in virtual time go on beside those of the plan's first world in
+    real time, and give way to them (`nice`); a second world in real time follows."""
+    workload: Table = {}
+    """Values that replace those of `[workload]` in this world."""
+    faults: Table = {}
+    """Values that replace those of `[faults]` in this world."""
+    host: HostName = "loopback"
+    """The setup of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
+    and `"commands"` are for the kafka world only."""
+    client: Annotated[ClientName, _REAL, ReadBy(client_of)] = "kafka-python"
+    """The client library of real worlds ([clients](../guides/clients.md))."""
+    client_version: Annotated[str, _OF_JAVA, ReadBy(release_of)] = ""
+    """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
+    kafka world, else the newest that was tried."""
+    other_clients: Annotated[tuple[tuple[ClientName, str], ...], _MIXED, ReadBy(other_clients_of)] = ()
+    """Kafka: libraries whose clients take turns with those of `client`, as old and new ones do in an upgrade:
+    `["java:4.3.1", "confluent-kafka"]`."""
+    version: Annotated[str, _RELEASED, _STARTED, ReadBy(release_of)] = ""
+    """Kafka: an installed release; by default the newest that was tried."""
+    upgrade_to: Annotated[_Upgraded[str], ReadBy(release_of)] = ""
+    """Kafka: the release to which the family `upgrade` takes every node, one after the other; by default the same."""
+    upgrade_end: _Upgraded[UpgradeEnd] = "finalize"
+    """Kafka: the end of an upgrade. `"finalize"` raises the features, `"back"` takes every node back, `"leave"` does
+    neither."""
+    upgrade_by: _Upgraded[UpgradeBy] = "restart"
+    """Kafka: `"replace"` lets each node leave the cluster, and a new one with its number and an empty disk join;
+    `"move-and-replace"` moves a broker's replicas away before, and back afterwards. It needs release 3.9 and three
+    controllers: voters are removed and added (KIP-853)."""
+    change: Annotated[_Upgraded[tuple[tuple[str, str], ...]], ReadBy(change_of)] = ()
+    """Kafka: settings that nodes have after their step of the family `upgrade`: `{ "num.io.threads" = 8 }`."""
+    controllers: Annotated[int, msgspec.Meta(ge=1), _QUORUM, _STARTED] = 1
+    """Kafka: 1, 3 or 5 controllers."""
+    mode: Annotated[ModeName, _MODES, _STARTED] = "kraft"
+    """Kafka: `"zookeeper"` is for releases from 0.10.1 to 3.9."""
+    inventory: Annotated[Table, _OVER_SSH] = {}
+    """Kafka with `host = "ssh"`: the machines, as a list `machines` and what all of them share ([below](#machines))."""
+    bootstrap: Annotated[tuple[str, ...], _FOUND, ReadBy(_servers)] = ()
+    """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
+    security: Annotated[Security, _SECURED, ReadBy(security_of)] = OPEN
+    """Kafka with `host = "existing"` or `"commands"`: TLS and SASL ([below](#security))."""
+    commands: Annotated[OperatorCommands | None, _BY_COMMANDS, ReadBy(operator_commands_of)] = None
+    """Kafka with `host = "commands"`: the operator's own commands, each with one that observes it ([your
+    cluster](../start/your-cluster.md#break-it-by-your-own-commands))."""
+
+
+def world_table(name: str, table: Table, plan_key: PlanKey) -> WorldTable:
+    """The ``table`` of the world ``name``."""
+    known_keys(table, keys_of(WorldTable), plan_key)
+    host = value_of(keys_of(WorldTable)["host"], table.get("host", "loopback"), plan_key / "host")
+    if host != "loopback" and name == "simulated":
+        raise (plan_key / "host").wrong("the simulated world is one process and has no hosts; leave this key out")
+    if host == "ssh" and name != "kafka":
+        raise (plan_key / "host").wrong(
+            "only Apache Kafka runs on machines over SSH; write this host under [worlds.kafka]"
+        )
+    if host in _ELSEWHERE and name != "kafka":
+        raise (plan_key / "host").wrong(
+            "only Apache Kafka clusters can exist already; write this host under [worlds.kafka]"
+        )
+    refuse_pointless(WorldTable, table, _Setup(name, host, table.get("client"), table.get("mode")), plan_key)
+    return record_of(WorldTable, table, plan_key)
+
+
+def world_of(name: str, table: WorldTable, brokers: int, topic: str, plan_key: PlanKey) -> worlds.AnyWorld:
+    """The world ``name`` as its ``table`` describes it; its runs have this number of brokers and make ``topic``."""
+    if name == "simulated":
+        return worlds.Simulated()
+    if table.host in _ELSEWHERE:
+        _refuse_unreachable(table, topic, plan_key)
+        if table.host == "commands" and not table.commands:
+            operator_commands_of({}, plan_key / "commands")  # says what is missing
+        return worlds.Existing(**shared(worlds.Existing, table))
+    host: worlds.AnyHost = worlds.Namespaces() if table.host == "namespaces" else worlds.Loopback()
+    if name == "processes":
+        return worlds.Processes(**shared(worlds.Processes, table) | {"host": host})
+    _refuse_quorum(table.controllers, table.mode, plan_key / "controllers")
+    if table.host == "ssh":
+        nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + table.controllers)]
+        host = worlds.Ssh(machines_in(table.inventory, nodes, plan_key / "inventory"))
+    started = worlds.Kafka(**shared(worlds.Kafka, table) | {"host": host})
+    refuse_impossible_upgrade(started, plan_key)
+    return started
+
+
+def _refuse_quorum(controllers: int, mode: ModeName, plan_key: PlanKey) -> None:
+    if controllers != 1 and mode == "zookeeper":
+        raise plan_key.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
+    if controllers not in _CONTROLLERS:
+        raise plan_key.wrong(f"a quorum of {controllers} controllers is not possible here; choose 1, 3 or 5")
+
+
+def _refuse_unreachable(table: WorldTable, topic: str, plan_key: PlanKey) -> None:
+    if not table.bootstrap:
+        raise plan_key.wrong(f'host = "{table.host}" needs bootstrap = ["host:port", ...]: some servers of the cluster')
+    if len(topic) > _TOPIC_MAX:
+        raise (plan_key / "workload").wrong(
+            f"topic={shown(topic)} is too long for a run to add its seed; the most is {_TOPIC_MAX} letters"
+        )

@@ -70,6 +70,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     Attributes:
         name: in plans, paths, cells and reports.
+        together: runs at a time where the plan does not say; None: as many as this machine has cores.
         virtual_time: time passes as fast as it is worked through, and a seed repeats a run byte for byte.
         reference: the nodes are the reference broker's, so a crash is the harness's own fault.
         drawn_runs: runs of a cell where the plan does not say, and chance draws their faults.
@@ -77,6 +78,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """
 
     name: ClassVar[WorldName]
+    together: ClassVar[int | None] = PARALLEL_CLUSTERS
     virtual_time: ClassVar[bool] = False
     reference: ClassVar[bool] = False
     drawn_runs: ClassVar[int] = 1
@@ -84,8 +86,8 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def parallel(self) -> int | None:
-        """Runs at a time where the plan does not say; None: as many as this machine has cores."""
-        return PARALLEL_CLUSTERS
+        """As ``together``; but a machine carries one node at a time."""
+        return 1 if self.machines else self.together
 
     @property
     def host_name(self) -> HostName | None:
@@ -120,16 +122,9 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
     protocols: ClassVar[tuple[GroupProtocol, ...]] = ("consumer",)
-
-    @property
-    @override
-    def parallel(self) -> int | None:
-        return None  # simulated runs never wait
-
-    @property
-    def idempotent_by_default(self) -> bool:
-        """Its producers are idempotent where nothing is said or speaks against it: models do as Kafka's own client."""
-        return True
+    together: ClassVar[int | None] = None  # they never wait
+    #: Models do as Kafka's own client where nothing is said or speaks against it.
+    idempotent_by_default: ClassVar[bool] = True
 
 
 class RealTime(_World, frozen=True, kw_only=True):
@@ -223,11 +218,6 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
 
     @property
     @override
-    def parallel(self) -> int | None:
-        return 1 if self.machines else PARALLEL_CLUSTERS  # a machine carries one node at a time
-
-    @property
-    @override
     def machines(self) -> tuple[Machine, ...]:
         return self.host.machines if isinstance(self.host, Ssh) else ()
 
@@ -239,6 +229,7 @@ class Existing(RealTime, frozen=True, kw_only=True, tag="existing"):
     """
 
     name: ClassVar[WorldName] = "kafka"
+    together: ClassVar[int | None] = 1  # others use the cluster too
     bootstrap: tuple[str, ...]
     security: Security = OPEN
     commands: OperatorCommands | None = None
@@ -247,11 +238,6 @@ class Existing(RealTime, frozen=True, kw_only=True, tag="existing"):
     @override
     def host_name(self) -> HostName | None:
         return "commands" if self.commands else "existing"
-
-    @property
-    @override
-    def parallel(self) -> int | None:
-        return 1  # others use the cluster too
 
     @property
     @override

@@ -10,7 +10,7 @@ from typing import Final
 
 from checkers import ANOMALIES, Acceptance, Outcome
 from harness.ground.errors import NamedWronglyError, PlanError
-from harness.plan import ACCEPTED_FILE, PlanKey, entry_of, known_keys, tables_at
+from harness.plan import ACCEPTED_FILE, PlanKey, known_keys, record_of, tables_at
 from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name
 
@@ -53,7 +53,7 @@ def parse_accepted(text: str, file: str) -> list[Acceptance]:
         raise PlanError(f"{file}: not valid TOML: {error}; correct it as docs/guides/accept.md shows") from error
     known_keys(content, ["accepted"], PlanKey(file))
     entries = [
-        (here, entry_of(Acceptance, table, here)) for here, table in tables_at(content, "accepted", PlanKey(file))
+        (here, record_of(Acceptance, table, here)) for here, table in tables_at(content, "accepted", PlanKey(file))
     ]
     for here, entry in entries:
         if not (entry.identity or entry.anomaly):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from harness.plan import bounds
-from harness.plan.bounds import BOUNDS
-from harness.plan.file_form import PlanFile, ScheduleEntry, WorldTable, WriteEntry
+from harness.plan.file_form import BOUNDS, PlanFile
+from harness.plan.listed_runs import ScheduleEntry, WriteEntry
 from harness.plan.machines import Machine
-from harness.plan.security import Security
+from harness.plan.security import OPEN, Security
+from harness.plan.values import default_of, keys_of
+from harness.plan.world_keys import WorldTable
 from nemesis.faults import FAULTS
 from nemesis.plan import FaultPlan
 from scripts.reference.markdown import attributes, bullets, first_sentence, page, table, wrapped
@@ -97,11 +99,6 @@ TOGETHER: Final = (
 )
 #: From this number on a default is written with its digits in groups, as a plan may write it.
 GROUPED_MIN: Final = 10_000
-#: Fields that a table of a plan does not have: they are written elsewhere.
-ELSEWHERE: Final[Mapping[type, frozenset[str]]] = {
-    WorkloadPlan: frozenset({"writes"}),
-    FaultPlan: frozenset({"families"}),
-}
 
 
 def plan_keys() -> str:
@@ -142,15 +139,14 @@ def plan_keys() -> str:
 
 def _keys(kind: type[msgspec.Struct]) -> str:
     meanings = attributes(kind)
-    fields = [field for field in msgspec.structs.fields(kind) if field.name not in ELSEWHERE.get(kind, ())]
-    return bullets(f"`{field.name}`{_default(field)}: {meanings[field.name]}" for field in fields)
+    return bullets(f"`{name}`{_default(field)}: {meanings[name]}" for name, field in keys_of(kind).items())
 
 
 def _default(field: Any) -> str:
-    if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
+    default = default_of(field)
+    if default in ("", [], {}, (), OPEN, None, msgspec.NODEFAULT):
         return ""
-    default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    if default in ("", [], {}, ()) or (default in (0, -1) and field.name in {"runs", "parallel", "group", "broker"}):
+    if default in (0, -1) and field.name in {"runs", "parallel", "group", "broker"}:
         return ""
     return f" ({_value(default)})"
 

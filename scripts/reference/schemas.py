@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, get_args, get_type_hints
@@ -48,6 +49,9 @@ KNOWN: Final = {
     "dict[str, SettingValue]": "[settings](settings.md) by name",
 }
 
+#: The type of a plan's key in an annotation.
+MARKED: Final = re.compile(r"Annotated\[(\w+), (?:ReadBy|Meta|msgspec\.Meta)\(.*\)\]")
+
 
 def schemas() -> str:
     """Every file, then every struct inside of it."""
@@ -79,9 +83,10 @@ def _fields(kind: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _annotations(kind: type) -> dict[str, str]:
-    return {
-        name: text for base in reversed(kind.__mro__) for name, text in getattr(base, "__annotations__", {}).items()
-    }
+    """The types of fields as they are written; what a plan's key has beside its type is on another page."""
+    bases = reversed(kind.__mro__)
+    written = {name: text for base in bases for name, text in getattr(base, "__annotations__", {}).items()}
+    return {name: MARKED.sub(r"\1", text) for name, text in written.items()}
 
 
 def _linked(kind: type, name: str, annotation: str) -> str:

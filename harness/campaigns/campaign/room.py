@@ -18,8 +18,9 @@ from checkers import counted
 from harness.ground.choices import Choices
 from harness.plan import AnyWorld, RunSpec, timings_of
 from harness.runs.run import planned
+from nemesis.plan import FAULTS_MAX
 from nemesis.scenarios import FAMILIES
-from nemesis.schedule import FAULTS_MAX, Schedule
+from nemesis.schedule import Schedule
 
 #: Runs of one family in one world that are looked at; a schedule takes less than a millisecond.
 SAMPLE: Final = 10

@@ -22,8 +22,8 @@ from harness.plan import RunSpec
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import ClusterView
 from nemesis.faults import Crash, UnexplainedElection
+from nemesis.plan import FAULTS_MAX
 from nemesis.receipts import Moves, Receipt, moved
-from nemesis.schedule import FAULTS_MAX
 
 #: Pause between looks. A few system calls; a fault lasts longer than this.
 LOOK_EVERY_MS: Final = 500

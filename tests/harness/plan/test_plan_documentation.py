@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.plan import parse_plan
-from harness.plan.bounds import BOUNDS
+from harness.plan import BOUNDS, parse_plan
 from scripts.reference.plan_keys import EXAMPLES, plan_keys
 
 
