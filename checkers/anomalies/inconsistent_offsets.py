@@ -63,7 +63,7 @@ class InconsistentOffset(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Offsets with several values, those with the fewest first."""
-    order = log.order if not len(log.other_reads) else version_order(log, log.all_reads)
+    order = log.order
     counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
     conflicts = np.flatnonzero(counts > 1)
 

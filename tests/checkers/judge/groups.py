@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.checkers.judge.keys import expired, may_be_later
-from tests.checkers.judge.logs import only_uncommitted
+from tests.checkers.judge.logs import may_go, only_uncommitted
 from tests.checkers.judge.told import Operation, Sent, Told
 from tests.checkers.judge.transactions import is_committed, sent_by
 from workloads.operations import NOTHING, Function
@@ -38,14 +37,8 @@ def commits_of(told: Told, group: str) -> list[Commit]:
         if op.event.function in KINDS:
             found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
         elif op.event.function is Function.TXN and not told.aborted(op) and op.detail.get("asked") == "commit":
-            found += [Commit(op, reached.partition, reached.offset, asked_at(told, op)) for reached in op.reached]
+            found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
     return found
-
-
-def asked_at(told: Told, op: Operation) -> int:
-    """The place in the history at which a transaction's producer asked for the commit."""
-    later = [event.index for event in told.events if event.time_us >= op.detail["ending_us"]]
-    return min(later, default=op.event.index)
 
 
 def may_be_last(commits: list[Commit], begin: int, end: int) -> list[Commit]:
@@ -256,21 +249,14 @@ def due_records(told: Told, group: str, log: str) -> Iterator[tuple[int, int]]:
     members = {op.event.process for op in told.operations if op.detail.get("group") == group}
     polls = [seen.op for seen in told.ok_reads if seen.op.event.process in members]
     committed_level = not polls or not all(op.uncommitted for op in polls)
-    for seen in {(s.offset, s.value): s for s in told.ok_reads if s.log == log}.values():
-        if seen.offset >= bound or seen.offset < set_to(told, group, log):
-            continue
-        if committed_level and only_uncommitted(told, log, seen.value):
-            continue
-        writers = told.sends_of(log, seen.value)
-        if any(may_go(told, sent) for sent in writers) or seen.offset < told.log_start(log):
-            continue
-        yield seen.offset, seen.value
-
-
-def may_go(told: Told, sent: Sent) -> bool:
-    """Whether compaction or its age may have removed the record before the group came to it."""
-    later = sent.key is not None and any(may_be_later(told, sent, other) for other in told.sends)
-    return later or (sent.key is not None and sent.tombstone) or expired(told, sent)
+    last: dict[int, int] = {}
+    for seen in told.ok_reads:
+        if seen.log == log and not (committed_level and seen.op.uncommitted):
+            last[seen.value] = max(seen.offset, last.get(seen.value, 0))
+    for value, offset in last.items():
+        if set_to(told, group, log) <= offset < bound and not (committed_level and only_uncommitted(told, log, value)):
+            if not any(may_go(told, sent) for sent in told.sends_of(log, value)):
+                yield offset, value
 
 
 def processed(told: Told, group: str, log: str) -> set[int]:
@@ -300,8 +286,6 @@ def logs_of(told: Told, group: str) -> set[str]:
 
 def group_skip(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
-        if any(op.detail.get("group") == group for op in told.transactions):
-            continue
         for log in logs_of(told, group):
             done = processed(told, group, log)
             for offset, value in due_records(told, group, log):

@@ -44,8 +44,8 @@ def gone_from_the_end(told: Told, sent: Sent) -> bool:
         return False
     for level in (False, True):
         finals = [final for final in told.finals_of(sent.log) if final.uncommitted is level]
-        due = [final for final in finals if is_due(told, sent, final) and not expired(told, sent, final)]
-        if due and all(sent.value not in final.values for final in finals):
+        due = [final for final in finals if is_due(told, sent, final)]
+        if due and not expired(told, sent) and all(sent.value not in final.values for final in finals):
             return True
     return False
 
@@ -53,8 +53,7 @@ def gone_from_the_end(told: Told, sent: Sent) -> bool:
 def is_due(told: Told, sent: Sent, final: Final) -> bool:
     """It was acknowledged before the final reader began, or at an offset below its end."""
     assert sent.op.end is not None
-    places = told.places(sent.log, sent.value)
-    return sent.op.end < final.begin or any(place < final.end for place in places)
+    return sent.op.end < final.begin or (sent.offset is not None and sent.offset < final.end)
 
 
 def unseen(told: Told) -> Iterator[Finding]:
@@ -134,36 +133,48 @@ def poll_order(told: Told, *, skips: bool, inside: bool) -> Iterator[Finding]:
     """Neighbouring records that one consumer read: the second is not behind the first, or a value is between."""
     for log in told.logs:
         for first, second, op in neighbours(told, log, inside=inside):
-            before, after = last_place(told, log, first), last_place(told, log, second)
+            before, after = (last_place(told, log, value, op) for value in (first, second))
             if before is None or after is None:
                 continue
-            between = [at for at, values in held_by(told, log, op).items() if before < at < after and values]
+            between = [at for at in held_by(told, log, op) if before < at < after]
             if (skips and between) or (not skips and after <= before):
                 yield (log, second) if not skips else (log, *sorted(between))
 
 
-def last_place(told: Told, log: str, value: int) -> int | None:
-    places = told.places(log, value)
-    return places[-1] if places else None
+def last_place(told: Told, log: str, value: int, op: Operation | None = None) -> int | None:
+    """The last place that the value has alone: where several values were seen, nothing is said of any of them.
+
+    For a reader of committed records those places count that such readers see.
+    """
+    at = told.all_places(log, committed=op is not None and not op.uncommitted)
+    return max((place for place, values in at.items() if values == {value}), default=None)
 
 
-def held_by(told: Told, log: str, op: Operation) -> dict[int, set[int]]:
-    """What a reader of this level can see at each offset; a value that is there twice counts where it is last."""
-    at: dict[int, set[int]] = {}
-    for offset, values in told.all_places(log).items():
-        for value in values:
-            if offset != last_place(told, log, value):
-                continue
-            if not op.uncommitted and only_uncommitted(told, log, value):
-                continue
-            at.setdefault(offset, set()).add(value)
-    return at
+def held_by(told: Told, log: str, op: Operation) -> set[int]:
+    """The offsets at which a reader of this level has to see something."""
+    return {
+        offset
+        for offset, values in told.all_places(log, committed=not op.uncommitted).items()
+        if any(
+            (op.uncommitted or not only_uncommitted(told, log, value)) and not value_may_go(told, log, value)
+            for value in values
+        )
+    }
+
+
+def value_may_go(told: Told, log: str, value: int) -> bool:
+    return any(may_go(told, sent) for sent in told.sends_of(log, value))
+
+
+def may_go(told: Told, sent: Sent) -> bool:
+    """A cleaner or its age may have removed it, so that its absence proves nothing."""
+    return may_be_gone(told, sent) or expired(told, sent)
 
 
 def only_uncommitted(told: Told, log: str, value: int) -> bool:
     """Readers of committed records pass over it: it was aborted, or only readers of uncommitted ones see it."""
     writers = told.sends_of(log, value)
-    if any(told.aborted(sent.op) for sent in writers):
+    if any(told.never_committed(sent.op) for sent in writers):
         return True
     seen = [seen for seen in told.ok_reads if (seen.log, seen.value) == (log, value)]
     acknowledged = any(sent.op.happened for sent in writers)
@@ -209,7 +220,7 @@ def send_order(told: Told, *, skips: bool, inside: bool) -> Iterator[Finding]:
         for op in told.operations:
             if op.event.function in (Function.ASSIGN, Function.SUBSCRIBE) and log not in op.event.partitions:
                 last.pop(op.event.process, None)
-            if op.event.function not in SENDING or op.failed:
+            if op.event.function not in SENDING or (op.failed and not inside):
                 continue
             values = [m.value for m in op.micro if isinstance(m, Send) and m.partition == log]
             if inside:
@@ -227,7 +238,11 @@ def _sent_pair(told: Told, log: str, first: int, second: int, *, skips: bool) ->
     before, after = last_place(told, log, first), last_place(told, log, second)
     if before is None or after is None:
         return
-    between = [at for at in told.all_places(log) if before < at < after]
+    between = [
+        at
+        for at, values in told.all_places(log).items()
+        if before < at < after and not all(value_may_go(told, log, value) for value in values)
+    ]
     if (skips and between) or (not skips and after < before):
         yield (log, second)
 
@@ -236,15 +251,16 @@ def divergent_reads(told: Told) -> Iterator[Finding]:
     """Of two final readers of one level only one read a record that both had to see."""
     for one in told.finals:
         for other in told.finals:
-            if one is other or one.log != other.log or one.said.isolation != other.said.isolation:
+            if one is other or one.log != other.log or one.uncommitted != other.uncommitted:
                 continue
             for seen in one.seen:
                 damaged = seen.damaged or any(s.damaged and s.offset == seen.offset for s in other.seen)
                 below = seen.offset < min(one.end, other.end)
                 writers = told.sends_of(seen.log, seen.value)
                 keyed = any(sent.key is not None for sent in writers)
-                old = any(expired(told, sent, other) for sent in writers) or seen.offset < told.log_start(one.log)
-                if below and not damaged and not keyed and not old and seen.value not in other.values:
+                old = any(expired(told, sent) for sent in writers)
+                others = {s.value for s in other.seen if s.offset < other.end and not s.damaged}
+                if below and not damaged and not keyed and not old and seen.value not in others:
                     yield one.log, seen.value
 
 
@@ -253,5 +269,5 @@ def unfounded_out_of_order(told: Told) -> Iterator[Finding]:
         error = sent.op.event.error or ""
         if sent.op.event.type is EventType.INVOKE or "OUT_OF_ORDER_SEQUENCE" not in error:
             continue
-        if told.finals_of(sent.log) and not any(log == sent.log for log, _ in lost_write(told)):
+        if not any(may_go(told, s) for s in told.sends if s.log == sent.log) and told.finals_of(sent.log) and not any(log == sent.log for log, _ in lost_write(told)):
             yield sent.log, sent.value

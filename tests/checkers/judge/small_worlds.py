@@ -420,6 +420,8 @@ class Pipeline(Group):
             return
         sources = tuple(record.offset for record in read[log])
         upto = sources[-1] + 1
+        done = (Reached(log, upto, sources[0]),)
+        world.event(self.owner, OK, Function.PROCESS, micro=done, detail=self.told())
         handed_us = 0
         detail = {"group": self.name}
 

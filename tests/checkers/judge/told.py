@@ -192,24 +192,31 @@ class Told:
             return True
         if op.failed:
             return False
-        mine = [sent for sent in self.sends if sent.op is op]
-        return any(self.was_read(sent.log, sent.value) for sent in mine)
+        mine = {(sent.log, sent.value) for sent in self.sends if sent.op is op}
+        whole = op.event.function is Function.TXN
+        return any((s.log, s.value) in mine and not (whole and s.op.uncommitted) for s in self.ok_reads)
 
     def places(self, log: str, value: int) -> list[int]:
         """The offsets of a value: as answered to who certainly wrote it, and as clients read it."""
-        answered = {s.offset for s in self.sends_of(log, value) if s.offset is not None and self.proved(s.op)}
-        read = {seen.offset for seen in self.ok_reads if (seen.log, seen.value) == (log, value)}
-        return sorted(answered | read)
+        return sorted(offset for offset, values in self.all_places(log).items() if value in values)
 
-    def all_places(self, log: str) -> dict[int, set[int]]:
-        """The values at each offset of a log partition."""
-        values = {sent.value for sent in self.sends if sent.log == log}
-        values |= {seen.value for seen in self.ok_reads if seen.log == log}
-        at: dict[int, set[int]] = {}
-        for value in values:
-            for offset in self.places(log, value):
-                at.setdefault(offset, set()).add(value)
-        return at
+    def all_places(self, log: str, *, committed: bool = False) -> dict[int, set[int]]:
+        """The values at each offset of a log partition; by the reads of readers of committed records alone, if asked."""
+        return self._places[log, committed]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, bool], dict[int, set[int]]]:
+        places: dict[tuple[str, bool], dict[int, set[int]]] = {
+            (log, committed): {} for log in self.logs for committed in (False, True)
+        }
+        for committed in (False, True):
+            for sent in self.sends:
+                if sent.offset is not None and self.proved(sent.op):
+                    places[sent.log, committed].setdefault(sent.offset, set()).add(sent.value)
+            for seen in self.reads:
+                if not seen.damaged and not (committed and seen.op.uncommitted):
+                    places[seen.log, committed].setdefault(seen.offset, set()).add(seen.value)
+        return places
 
     def finals_of(self, log: str) -> list[Final]:
         return [final for final in self.finals if final.log == log]
@@ -227,10 +234,12 @@ class Told:
 
     def aborted(self, op: Operation) -> bool:
         """Its abort was answered, or it was fenced before it asked for the commit, and then refused."""
-        if op.event.function is not Function.TXN:
-            return False
-        fenced = op.detail.get("superseded_us") is not None and not op.happened
-        return op.failed or (fenced and op.detail.get("asked") is not None)
+        return op.event.function is Function.TXN and op.failed
+
+    def never_committed(self, op: Operation) -> bool:
+        """It was aborted, or nobody ever asked for its commit."""
+        unasked = not op.happened and bool(op.detail) and op.detail.get("asked") != "commit"
+        return self.aborted(op) or (op.event.function is Function.TXN and unasked)
 
 
 def read_by(op: Operation) -> list[tuple[str, Record]]:

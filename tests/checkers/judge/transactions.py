@@ -67,8 +67,8 @@ def gone_of_an_uncertain_one(told: Told, lost: Sent) -> bool:
     places = told.places(lost.log, lost.value)
     for level in (False, True):
         finals = [final for final in told.finals_of(lost.log) if final.uncommitted is level]
-        due = [f for f in finals if places and places[-1] < f.end and not expired(told, lost, f)]
-        if due and all(lost.value not in final.values for final in finals):
+        due = [final for final in finals if places and places[-1] < final.end]
+        if due and not expired(told, lost) and all(lost.value not in final.values for final in finals):
             return True
     return False
 
