@@ -87,7 +87,7 @@ def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
 
     They are what was read back, and the first record that a member read of what it was assigned.
     """
-    reads = log.reads
+    reads = log.all_reads
     position = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
     reads, position = reads[position >= 0], position[position >= 0]
     position, first = np.unique(position, return_index=True)

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
-from checkers.anomalies.group_skip import furthest_commits
+from checkers.anomalies.group_skip import passed_records
 from checkers.anomalies.view import CommitsView, TransactionMoment, TransactionsView
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
@@ -142,38 +142,28 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
     A transaction was committed if its commit was answered, or if a value that it sent was read. What is gone of a
     transaction that was committed is ``lost-write``.
 
-    False alarms avoided: records behind the last commit; records that no poll brought; a transaction without a certain
+    False alarms avoided: those of ``group-skip``; a transaction without a certain
     end, unless final readers read to the end whatever it wrote to, and saw nothing of it.
 
     Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
 
     Findings, one a record: key, group, value, offset, committed, reader.
     """
-    commit_of = furthest_commits(log, groups)
-    segments = np.unique(groups.segment[groups.in_transactions])
-    segments = segments[commit_of[segments] >= 0]
-    segment_of = np.full(log.partition_count, NONE, dtype=np.int64)
-    segment_of[groups.segment_partition[segments]] = segments
-    reads = log.reads[log.type[log.reads] == OK]
-    segment = segment_of[log.partition[reads]]
-    reads, segment = reads[segment >= 0], segment[segment >= 0]
-    passed = log.offset[reads] < log.offset[commit_of[segment]]
-    reads, segment = reads[passed], segment[passed]
+    passed = passed_records(log, groups)
+    passed = passed.where(np.isin(passed.segment, groups.segment[groups.in_transactions]))
     done = _may_be_committed(log, facts, facts.done)
     span = int(log.offset.max(initial=0)) + 2
     have = groups.segment[facts.done[done]] * span + facts.done_offset[done]
-    wanted = segment * span + log.offset[reads]
-    _, first = np.unique(wanted, return_index=True)
-    first = np.sort(first[~np.isin(wanted[first], have)])
-    rows, segment = reads[first], segment[first]
+    missing = passed.where(~np.isin(passed.segment * span + passed.offset, have))
+    rows = log.first_rows(log.all_reads[log.type[log.all_reads] == OK])[missing.value]
 
     def describe(number: int) -> MissingEffect:
-        row, commit = int(rows[number]), int(commit_of[segment[number]])
+        row, commit = int(rows[number]), int(missing.commit[number])
         return MissingEffect(
             key=log.key(row),
             group=log.group_of(commit),
             value=int(log.value[row]),
-            offset=int(log.offset[row]),
+            offset=int(missing.offset[number]),
             committed=int(log.offset[commit]),
             reader=log.op(row),
         )
@@ -194,7 +184,7 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     Findings, one for each record that has more than one effect: key, source, offset, values, writers.
     """
     rows = log.sends[facts.source[log.sends] >= 0]
-    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.read_ok[log.value_id[rows]]]
+    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.seen_committed[log.value_id[rows]]]
     rows = rows[np.unique(log.value_id[rows], return_index=True)[1]]
     rows = rows[np.lexsort((log.index[rows], facts.source[rows], log.partition[rows]))]
     new = np.ones(len(rows), dtype=bool)

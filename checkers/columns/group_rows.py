@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from checkers.columns.ids import Numbers, dense_ids, one_of, smallest_of, stable_order
+from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, smallest_of, stable_order
 from checkers.columns.log_rows import LogRows
 from checkers.columns.transactions import decoded
 from workloads import Function, GroupMember
-from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
+from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, UNCOMMITTED, Kind
 
 _COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE, _RESET, _SEEK = (
     FUNCTION_CODE[name]
@@ -133,6 +133,20 @@ class GroupRows:
         return self._rows(Kind.LISTED, _REBALANCE)
 
     @cached_property
+    def uncommitted(self) -> Flags:
+        """``bool[segment]``: all polls of its members say that they read uncommitted records."""
+        log, of_client = self.log, np.full(int(self.log.client.max(initial=0)) + 1, NONE, dtype=np.int64)
+        rows = np.flatnonzero(self.segment >= 0)
+        of_client[log.client[rows]] = self.segment[rows]
+        reads = log.all_reads[of_client[log.client[log.all_reads]] >= 0]
+        read, committed = np.zeros(self.segments, dtype=bool), np.zeros(self.segments, dtype=bool)
+        read[of_client[log.client[reads]]] = True
+        if log.isolation is None:
+            return committed
+        committed[of_client[log.client[reads[log.isolation[reads] != UNCOMMITTED]]]] = True
+        return read & ~committed
+
+    @cached_property
     def member(self) -> Numbers:
         """``int64[row]``: a dense number for its (log partition, client instance)."""
         return dense_ids(self.log.partition, self.instance, self.log.partition_count).of
@@ -178,7 +192,7 @@ class GroupRows:
     def processed_reads(self) -> tuple[Numbers, Numbers]:
         """Rows of records that a member read and then processed, and the segment of each."""
         log, process = self.log, self.log.client
-        reads = log.reads[log.type[log.reads] == OK]
+        reads = log.all_reads[log.type[log.all_reads] == OK]
         if not len(self.processed):
             return reads[:0], reads[:0]
         by_process = self.ordered(self.processed, process)

@@ -202,7 +202,7 @@ def neighbours(told: Told, log: str, *, inside: bool) -> Iterator[tuple[int, int
             if not record.defect
         ]
         if inside:
-            if op.happened and log not in op.event.rebalanced:
+            if op.ended is not None and log not in op.event.rebalanced:
                 yield from ((a, b, op) for a, b in zip(values, values[1:], strict=False))
             continue
         if log in op.event.rebalanced:
@@ -259,6 +259,7 @@ def divergent_reads(told: Told) -> Iterator[Finding]:
                 writers = told.sends_of(seen.log, seen.value)
                 keyed = any(sent.key is not None for sent in writers)
                 old = any(expired(told, sent) for sent in writers)
+                old |= not writers and seen.offset < told.log_start(one.log)
                 others = {s.value for s in other.seen if s.offset < other.end and not s.damaged}
                 if below and not damaged and not keyed and not old and seen.value not in others:
                     yield one.log, seen.value

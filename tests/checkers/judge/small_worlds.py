@@ -1,4 +1,4 @@
-"""Small histories of each kind, as a log that keeps its word gives them."""
+"""Small histories of each kind, as a log gives them that keeps its word, or breaks one of its rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ LOGS: Final = ("t-0", "t-1")
 EFFECTS: Final = "o-0"
 #: A reader, a member, a final reader and an operator are processes from these numbers on.
 READER, MEMBER, PIPELINE, FINAL, OPERATOR = 20, 40, 60, 80, 100
+#: Rules that a log may break in a history.
+RULES: Final = (
+    "forgets a commit", "keeps a deleted group", "shows aborted records", "shows open records", "loses a half",
+    "takes aborted offsets", "gives work twice", "brings keys back", "cleans early", "cleans the last record",
+    "fences no member", "repeats generations", "appends twice", "answers early", "passes over records",
+)  # fmt: skip
 
 
 @dataclass
 class Entry:
     """A record at a place of a log: visible to readers of committed records once its transaction is committed."""
 
+    log: str
     offset: int
     value: int
     key: int | None = None
@@ -40,13 +47,31 @@ class World:
         self.logs: dict[str, list[Entry]] = {}
         self.ends: dict[str, int] = {}
         self.at: dict[tuple[int, str], int] = {}
-        self.now, self.next_value, self.clients = 0, 0, 0
+        self.now, self.next_value, self.next_process = 0, 0, 1000
+        self.wrong = chance.choice([None, *RULES])
+        self.waiting: list[Callable[[], None]] = []
+        self.busy: set[int] = set()
         base = chance.choice([0, 0, 0, 7, 1_000_000_000])
         for log in (*LOGS, EFFECTS):
             self.logs[log], self.ends[log] = [], base
 
     def one_in(self, number: int) -> bool:
         return self.chance.randrange(number) == 0
+
+    def breaks(self, rule: str) -> bool:
+        """Whether the log breaks this rule now: half of the times, if it is the rule that it breaks."""
+        return self.wrong == rule and self.one_in(2)
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Do it now, or after other clients have done something."""
+        if self.one_in(3):
+            self.waiting.append(action)
+        else:
+            action()
+
+    def fresh_process(self) -> int:
+        self.next_process += 1
+        return self.next_process
 
     def event(self, process: int, kind: EventType, function: Function, **rest: Any) -> None:
         self.now += self.chance.randint(1, 2 * self.step_us)
@@ -60,9 +85,12 @@ class World:
         return self.next_value
 
     def append(self, log: str, send: Send, state: str = "committed") -> Entry:
-        entry = Entry(self.ends[log], send.value, send.record_key, send.tombstone, state, self.now)
+        entry = Entry(log, self.ends[log], send.value, send.record_key, send.tombstone, state, self.now)
         self.logs[log].append(entry)
         self.ends[log] += 1
+        if self.breaks("appends twice"):
+            self.logs[log].append(Entry(log, self.ends[log], send.value, send.record_key, send.tombstone, state, self.now))
+            self.ends[log] += 1
         return entry
 
     def new_send(self, log: str, *, keyed: bool) -> Send:
@@ -72,18 +100,27 @@ class World:
 
     def send(self, process: int, *, keyed: bool = False, logs: tuple[str, ...] = LOGS) -> None:
         """A send outside transactions: acknowledged as a rule, else of unknown end, or refused."""
+        if process in self.busy:
+            return
         send = self.new_send(self.chance.choice(logs), keyed=keyed)
         who = {"instance": process // 2 * 2}
         self.event(process, INVOKE, Function.SEND, micro=(send,), **who)
         kind = self.chance.choice([OK] * 6 + [INFO, FAIL])
-        offset = None
-        if kind is OK or (kind is INFO and self.one_in(2)):
-            offset = self.append(send.partition, send).offset
-        told = offset if kind is OK and not self.one_in(6) else None
-        if kind is INFO and self.one_in(3):
-            return
-        error = None if kind is OK else self.chance.choice(["TIMEOUT", "OUT_OF_ORDER_SEQUENCE_NUMBER"])
-        self.event(process, kind, Function.SEND, micro=(msgspec.structs.replace(send, offset=told),), error=error, **who)
+        self.busy.add(process)
+
+        def answer() -> None:
+            self.busy.discard(process)
+            offset = None
+            if kind is OK or (kind is INFO and self.one_in(2)):
+                offset = self.append(send.partition, send).offset
+            told = offset if kind is OK and not self.one_in(6) else None
+            if kind is INFO and self.one_in(3):
+                return
+            error = None if kind is OK else self.chance.choice(["TIMEOUT", "OUT_OF_ORDER_SEQUENCE_NUMBER"])
+            done = msgspec.structs.replace(send, offset=told)
+            self.event(process, kind, Function.SEND, micro=(done,), error=error, **who)
+
+        self.soon(answer)
 
     def transaction(
         self, process: int, logs: tuple[str, ...], *, keyed: bool = False, between: Callable[[], None] | None = None,
@@ -107,10 +144,14 @@ class World:
         committed = ending == "commit" or (ending == "unknown" and self.one_in(2))
         if ending == "fenced":
             end["superseded_us"] = max(0, self.now - self.chance.randint(1, self.step_us))
+            if self.one_in(2):
+                end["late"] = [send.value for send in sends if self.one_in(2)]
         for log in {send.partition for send in sends}:
             self.ends[log] += 1
         for _, entry in entries:
-            entry.state = "committed" if committed else "aborted"
+            entry.state = "committed" if committed or self.breaks("shows aborted records") else "aborted"
+            if committed and self.breaks("loses a half"):
+                self.logs[entry.log].remove(entry)
         kind = {"commit": OK, "abort": FAIL, "fenced": FAIL}.get(ending, INFO)
         told = tuple(msgspec.structs.replace(s, offset=None if self.one_in(8) else e.offset) for s, e in entries)
         if between is not None and self.one_in(4):
@@ -125,7 +166,11 @@ class World:
         """What a reader of the level sees: one of committed records stops at the first open transaction."""
         seen = []
         for entry in self.logs[log]:
+            if self.breaks("passes over records"):
+                continue
             if level == UNCOMMITTED or entry.state == "committed":
+                seen.append(entry)
+            elif entry.state == "open" and self.breaks("shows open records"):
                 seen.append(entry)
             elif entry.state == "open":
                 break
@@ -171,6 +216,14 @@ class World:
     def steps(self, number: int, *choices: Callable[[], object]) -> None:
         for _ in range(number):
             self.chance.choice(choices)()
+            if self.one_in(2):
+                self.settle(1)
+        self.settle(len(self.waiting))
+
+    def settle(self, number: int) -> None:
+        """Do what waits: in any order."""
+        for _ in range(min(number, len(self.waiting))):
+            self.waiting.pop(self.chance.randrange(len(self.waiting)))()
 
 
 def plain(chance: random.Random) -> World:
@@ -262,6 +315,8 @@ def _clean(world: World, times: dict[str, int] | None) -> None:
             age_ms = (world.now - entry.time_us) / 1000
             old = age_ms > times["record_ms"] + (0 if later or not entry.tombstone else times["tombstone_ms"])
             goes = later or (entry.tombstone and not older) or entry.state == "aborted"
+            goes |= world.breaks("cleans the last record") or (entry.tombstone and world.breaks("brings keys back"))
+            old |= world.breaks("cleans early")
             if goes and old and entry.state != "open" and world.one_in(2):
                 world.logs[log].remove(entry)
 
@@ -310,7 +365,10 @@ class Group:
         """The log partition goes to a new member, which begins at what was committed."""
         if self.generation:
             self.owner += 1
-        self.generation += 1
+        if not self.world.breaks("repeats generations"):
+            self.generation += 1
+        elif self.world.one_in(2):
+            self.generation = max(0, self.generation - 1)
         self.unprocessed = None
         world, log = self.world, LOGS[0]
         for kind in (INVOKE, OK):
@@ -342,11 +400,27 @@ class Group:
         world, micro = self.world, (Reached(LOGS[0], offset),)
         kind = world.chance.choice([OK] * 6 + [INFO, FAIL])
         detail = self.told(generation=self.generation) if function is Function.COMMIT else {"group": self.name}
-        world.event(process, INVOKE, function, micro=micro, detail=detail)
-        if kind is OK or (kind is INFO and world.one_in(2)):
-            self.committed = offset
-        if kind is not INFO or world.one_in(2):
-            world.event(process, kind, function, micro=micro, detail=detail)
+        who = {"process": world.fresh_process(), "function": function, "micro": micro, "detail": detail}
+        world.event(kind=INVOKE, instance=process, **who)
+
+        def answer() -> None:
+            taken = kind is OK or (kind is INFO and world.one_in(2))
+            kept = function is Function.DELETE_GROUP and world.breaks("keeps a deleted group")
+            if taken and not kept and not world.breaks("forgets a commit"):
+                self.committed = offset
+            if kind is not INFO or world.one_in(2):
+                world.event(kind=kind, instance=process, **who)
+
+        world.soon(answer)
+        if world.breaks("fences no member") and self.owner > self.first:
+            self.commit_of_old_member(offset)
+
+    def commit_of_old_member(self, offset: int) -> None:
+        old = self.world.chance.randrange(self.first, self.owner)
+        who = {"process": self.world.fresh_process(), "function": Function.COMMIT, "instance": old}
+        for kind in (INVOKE, OK):
+            self.world.event(kind=kind, micro=(Reached(LOGS[0], offset),), detail=self.told(), **who)
+        self.committed = offset
 
     def operate(self) -> None:
         end = self.world.ends[LOGS[0]]
@@ -367,9 +441,10 @@ class Group:
         self.unprocessed = None
 
     def ask(self) -> None:
-        self.world.event(OPERATOR + 1, INVOKE, Function.COMMITTED, micro=(), detail={"group": self.name})
-        micro = (Reached(LOGS[0], self.committed),)
-        self.world.event(OPERATOR + 1, OK, Function.COMMITTED, micro=micro, detail={"group": self.name})
+        asked = {"process": self.world.fresh_process(), "function": Function.COMMITTED, "detail": {"group": self.name}}
+        self.world.event(kind=INVOKE, **asked)
+        told = (Reached(LOGS[0], self.committed),)
+        self.world.soon(lambda: self.world.event(kind=OK, micro=told, **asked))
 
 
 def groups(chance: random.Random) -> World:
@@ -438,13 +513,15 @@ class Pipeline(Group):
             self.owner + 600, (EFFECTS,), number=len(sources), between=self.poll_effects, group=self.name,
             handed_us=handed_us, sources={log: sources},
         )
-        if state == "committed":
+        if (state == "committed" and not world.breaks("gives work twice")) or world.breaks("takes aborted offsets"):
             self.committed = upto
-        else:
+        if state != "committed" or world.one_in(3):
             self.move()
 
     def poll_effects(self) -> None:
         self.world.poll(READER, (EFFECTS,), COMMITTED)
+        if self.world.one_in(2):
+            self.ask()
 
 
 def pipelines(chance: random.Random) -> World:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from tests.checkers.judge.small_worlds import COMMITTED, KINDS, UNCOMMITTED
-from workloads.operations import NOTHING, Event, EventType, Function, MicroOperation, Poll, Reached, Record, Send
+from workloads.operations import NOTHING, Event, EventType, Function, MicroOperation, PayloadDefect, Poll, Reached, Record, Send
 
 Events = list[Event]
 #: The functions whose ends may become others.
@@ -22,8 +22,11 @@ def history(kind: str, seed: int) -> Events:
     """The history of a kind and a seed: in one of four nothing is spoiled, else up to three times."""
     chance = random.Random(f"{kind} {seed}")
     events = KINDS[kind](chance).events
-    for _ in range(chance.choice([0, 1, 1, 2, 3])):
-        chance.choice(SPOILS)(events, chance)
+    for _ in range(chance.choice([0, 0, 1, 1, 2])):
+        before = list(events)
+        for _ in range(5):
+            if events == before:
+                chance.choice(SPOILS)(events, chance)
     return [msgspec.structs.replace(event, index=place) for place, event in enumerate(events)]
 
 
@@ -245,6 +248,26 @@ def change_detail(events: Events, chance: random.Random) -> None:
     events[place] = msgspec.structs.replace(event, detail=msgspec.json.encode(detail).decode())
 
 
+def answer_before(events: Events, chance: random.Random) -> None:
+    """A group says an offset that it had at any time, or nothing."""
+    place = _pick(events, chance, lambda e: e.function is Function.COMMITTED and bool(e.micro))
+    if place is None:
+        return
+    told = [m.offset for e in events for m in e.micro if isinstance(m, Reached) and e.function is not Function.STABLE]
+    (old,) = events[place].micro
+    events[place] = _change_micro(
+        events[place], 0, msgspec.structs.replace(old, offset=chance.choice([NOTHING, *told]))  # type: ignore[type-var]
+    )
+
+
+def damage(events: Events, chance: random.Random) -> None:
+    def broken(records: list[Record]) -> list[Record]:
+        at = chance.randrange(len(records))
+        return [Record(r.offset, -1, PayloadDefect.CHECKSUM) if n == at else r for n, r in enumerate(records)]
+
+    _change_records(events, chance, broken)
+
+
 def change_key(events: Events, chance: random.Random) -> None:
     def keyed(event: Event) -> bool:
         return any(isinstance(m, Send) and m.record_key is not None for m in event.micro)
@@ -283,4 +306,7 @@ SPOILS: Final[tuple[Callable[[Events, random.Random], None], ...]] = (
     change_detail,
     change_detail,
     change_key,
+    answer_before,
+    answer_before,
+    damage,
 )
