@@ -25,12 +25,13 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
-from checkers.columns.ids import Numbers
+from checkers.columns.ids import Flags, Numbers, one_of
+from checkers.columns.isolation_levels import OTHER_READ
 from checkers.columns.log import Log
 from checkers.columns.log_rows import FinalReads
 from checkers.words import process_names, written
 from workloads import IsolationLevel
-from workloads.history import NONE
+from workloads.history import NONE, Kind
 
 
 class DivergentRead(Finding, kw_only=True):
@@ -83,7 +84,7 @@ def _odd(log: Log, final: FinalReads) -> _Odd:
     rows = rows[log.offset[rows] < ends[log.client[rows]]]
     if log.keys is not None:
         rows = rows[log.keys.of[log.value_id[rows]] == NONE]
-    rows = rows[~log.expired[log.value_id[rows]]]
+    rows = rows[~log.expired[log.value_id[rows]] & ~_damaged(log, rows)]
     if not len(rows):
         return _Odd(rows, rows, final)
     value, last = log.value_id[rows], np.full(len(log.values), NONE, dtype=np.int64)
@@ -94,6 +95,14 @@ def _odd(log: Log, final: FinalReads) -> _Odd:
     first = rows[np.unique(value, return_index=True)[1]]
     value = log.value_id[first]
     return _Odd(first[times[value] < _behind(partition, told, log.partition[first], last[value])], rows, final)
+
+
+def _damaged(log: Log, rows: Numbers) -> Flags:
+    """Mark the rows at whose offsets some client read a broken record (bool)."""
+    broken = np.flatnonzero(one_of(log.kind, Kind.READ, OTHER_READ) & (log.defect != 0))
+    span = int(log.offset.max(initial=0)) + 2
+    damaged: Flags = np.isin(log.partition[rows] * span + log.offset[rows], log.partition[broken] * span + log.offset[broken])
+    return damaged
 
 
 def _ends(log: Log, final: FinalReads) -> Numbers:

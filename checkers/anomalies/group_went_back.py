@@ -69,7 +69,7 @@ class OlderOffset(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Answers that are older than what was committed, in order."""
     groups = log.groups
-    if groups is None or not len(groups.acknowledged):
+    if groups is None:
         return Found.nothing()
     older = _older(log, groups, _answers(log, groups))
     rows = np.array([row for row, _, _ in older], dtype=np.int64)

@@ -358,7 +358,7 @@ def aborted_commit(told: Told) -> Iterator[Finding]:
                 if op.detail.get("group") == group and op.begin < end
                 if any((r.partition, r.offset) == (log, offset) for r in op.reached)
             ]
-            gone = [op for op in handed if told.aborted(op) or op.detail.get("asked") is None]
+            gone = [op for op in handed if told.never_committed(op)]
             others = [c for c in commits_of(told, group) if (c.log, c.offset) == (log, offset) and c.op.begin < end]
             if offset != NOTHING and gone and not others:
                 yield group, log, offset

@@ -183,7 +183,7 @@ def only_uncommitted(told: Told, log: str, value: int) -> bool:
 
 def neighbours(told: Told, log: str, *, inside: bool) -> Iterator[tuple[int, int, Operation]]:
     """Pairs of values that follow each other: inside operations, or from one operation to the next of a consumer."""
-    position: dict[int, int] = {}
+    position: dict[int, int | None] = {}
     for op in sorted(told.operations, key=lambda op: op.event.index):
         who = op.event.process
         if op.event.function in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE):
@@ -195,23 +195,23 @@ def neighbours(told: Told, log: str, *, inside: bool) -> Iterator[tuple[int, int
         if op.event.function not in READING:
             continue
         values = [
-            record.value
+            None if record.defect else record.value
             for micro in op.micro
             if isinstance(micro, Poll)
             for record in micro.records.get(log, ())
-            if not record.defect
         ]
         if inside:
             if op.ended is not None and log not in op.event.rebalanced:
-                yield from ((a, b, op) for a, b in zip(values, values[1:], strict=False))
+                pairs = zip(values, values[1:], strict=False)
+                yield from ((a, b, op) for a, b in pairs if a is not None and b is not None)
             continue
         if log in op.event.rebalanced:
             position.pop(who, None)
-        known = [value for value in values if told.places(log, value)]
-        if known and who in position:
-            yield position[who], known[0], op
-        if known and op.happened:
-            position[who] = known[-1]
+        first, last = position.get(who), values[0] if values else None
+        if first is not None and last is not None:
+            yield first, last, op
+        if values and op.happened:
+            position[who] = values[-1]
 
 
 def send_order(told: Told, *, skips: bool, inside: bool) -> Iterator[Finding]:
