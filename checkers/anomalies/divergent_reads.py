@@ -84,7 +84,7 @@ def _odd(log: Log, final: FinalReads) -> _Odd:
     rows = rows[log.offset[rows] < ends[log.client[rows]]]
     if log.keys is not None:
         rows = rows[log.keys.of[log.value_id[rows]] == NONE]
-    rows = rows[~log.expired[log.value_id[rows]] & ~_damaged(log, rows)]
+    rows = rows[~(log.expired | log.marked(rows[_damaged(log, rows)]))[log.value_id[rows]]]
     if not len(rows):
         return _Odd(rows, rows, final)
     value, last = log.value_id[rows], np.full(len(log.values), NONE, dtype=np.int64)

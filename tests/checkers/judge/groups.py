@@ -318,7 +318,7 @@ def has_effect(told: Told, sent: Sent) -> bool:
     """Whether the transaction was committed, or may have been."""
     if is_committed(told, sent.op):
         return True
-    if told.aborted(sent.op):
+    if told.never_committed(sent.op):
         return False
     logs = {mine.log for mine in sent_by(told, sent.op)}
     return not all(told.finals_of(log) for log in logs)

@@ -146,6 +146,8 @@ def change_end(events: Events, chance: random.Random) -> None:
     place = _pick(events, chance, lambda e: e.type is not EventType.INVOKE and e.function in ENDING)
     if place is not None:
         kind = chance.choice([EventType.OK, EventType.FAIL, EventType.INFO])
+        if events[place].function is Function.TXN and '"asked":"commit"' not in (events[place].detail or ""):
+            kind = EventType.INFO  # Only a commit that was asked for can be answered.
         events[place] = msgspec.structs.replace(events[place], type=kind)
 
 
@@ -225,7 +227,7 @@ def change_detail(events: Events, chance: random.Random) -> None:
     detail: dict[str, Any] = msgspec.json.decode(event.detail or "{}")
     name = chance.choice([*detail])
     value = detail[name]
-    if name == "asked":
+    if name == "asked" and event.type is not EventType.OK:
         detail[name] = chance.choice(["commit", "abort", None])
         if detail[name] is None:
             detail.pop("ending_us", None)
