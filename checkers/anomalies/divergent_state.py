@@ -133,9 +133,8 @@ class _Ends:
 
     def _may_be_behind(self, key: int, end: int) -> bool:
         """True if a record of the key may be at or behind an end, so that a cleaner removed what was before it."""
-        keys = self._keys
-        mine = keys.possible & (keys.of == key)
-        return bool((mine & ((keys.place == NONE) | (keys.place >= end))).any())
+        place = self._log.place[self._keys.possible & (self._keys.of == key)]
+        return bool(((place == NONE) | (place >= end)).any())
 
 
 ANOMALY = Anomaly.documented(

@@ -28,7 +28,7 @@ from typing_extensions import override
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.view import CommitsView
-from checkers.columns.group_commits import GroupCommits
+from checkers.columns.group_commits import GroupCommits, aborted_answers
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
@@ -71,7 +71,8 @@ def find(log: Log) -> Found:
     groups = log.groups
     if groups is None:
         return Found.nothing()
-    older = _older(log, groups, _answers(log, groups))
+    known, _ = aborted_answers(groups)
+    older = [found for found in _older(log, groups, _answers(log, groups)) if found[0] not in known]
     rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:

@@ -155,10 +155,11 @@ def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
 
 def uncertain_and_gone(log: Log) -> Numbers:
     """Value ids (int64) of sends of unknown end that have a place before an end that final readers reached unseen."""
-    sends = log.sends[(log.type[log.sends] == INFO) & (log.offset[log.sends] >= 0)]
+    sends = log.sends[log.type[log.sends] == INFO]
+    place = log.place[log.value_id[sends]]
     gone = np.zeros(len(log.values), dtype=bool)
     for final in (log.final, log.other_final):
-        below = sends[log.offset[sends] < final.end[log.partition[sends]]]
+        below = sends[(place >= 0) & (place < final.end[log.partition[sends]])]
         gone |= log.marked(below) & ~log.marked(final.reads)
     return np.flatnonzero(gone & ~log.removable)
 

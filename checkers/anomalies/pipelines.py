@@ -16,11 +16,12 @@ from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.group_skip import passed_records
 from checkers.anomalies.view import CommitsView, TransactionMoment, TransactionsView
+from checkers.columns.group_commits import aborted_answers
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.transactions import COMMIT, TransactionRows, aborted_rows
+from checkers.columns.transactions import COMMIT, TransactionRows
 from checkers.words import written
 from workloads.history import INFO, NONE, OK
 
@@ -209,7 +210,7 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     return Found(partition=log.partition[last], describe=describe, row=last)
 
 
-def aborted_commit(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
+def aborted_commit(log: Log, groups: GroupRows, _: TransactionRows) -> Found:
     """``aborted-commit``: what a group has committed, read back, is the offset of an aborted transaction.
 
     Example: a transaction hands over offset 7 and is aborted; the group, asked, says 7, and no other commit names
@@ -221,12 +222,7 @@ def aborted_commit(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
 
     Findings, one an answer: key, group, offset, op, transaction.
     """
-    rows, told = groups.in_transactions, groups.read_back
-    aborted = aborted_rows(log.type, facts, rows)
-    rows, others = rows[aborted], np.setdiff1d(groups.commits, rows[aborted])
-    abort, other = (_begun_before(groups, told, of) for of in (rows, others))
-    wrong = (log.offset[told] >= 0) & (abort >= 0) & (other < 0)
-    told, abort = told[wrong], abort[wrong]
+    told, abort = aborted_answers(groups)
 
     def describe(number: int) -> AbortedCommit:
         return AbortedCommit(**group_place(log, int(told[number])), transaction=log.op(int(abort[number])))
@@ -286,22 +282,6 @@ def _may_be_committed(log: Log, facts: TransactionRows, rows: Numbers) -> Flags:
     uncertain = (log.type[rows] == INFO) & (facts.asked[rows] == COMMIT)
     committed: Flags = (log.type[rows] == OK) | (uncertain & (seen | undecided))
     return committed
-
-
-def _begun_before(groups: GroupRows, told: Numbers, rows: Numbers) -> Numbers:
-    """By answer, the row among ``rows`` with its offset that began first, if before the answer; else -1 (int64)."""
-    log, first_row = groups.log, np.full(len(told), NONE, dtype=np.int64)
-    if not len(rows):
-        return first_row
-    span = int(log.offset.max()) + 2
-    rows = rows[np.argsort(groups.begun(rows), kind="stable")]
-    packed, first = np.unique(groups.segment[rows] * span + log.offset[rows], return_index=True)
-    asked = groups.segment[told] * span + log.offset[told]
-    number = np.minimum(np.searchsorted(packed, asked), len(packed) - 1)
-    row = rows[first[number]]
-    matches = (packed[number] == asked) & (groups.begun(row) < log.index[told])
-    first_row[matches] = row[matches]
-    return first_row
 
 
 def _where_there_are(kernel: Callable[[Log, GroupRows, TransactionRows], Found]) -> Callable[[Log], Found]:

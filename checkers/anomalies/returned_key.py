@@ -66,7 +66,7 @@ def find(log: Log) -> Found:
     heads = heads_of(log, keys, np.concatenate([log.final.reads, log.other_final.reads]))
     row_of = _tombstones_behind_all(log, keys)[heads.key]
     began = smallest_of(log.client, log.index)[heads.client]
-    older = (log.offset[row_of] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
+    older = (log.place[log.value_id[row_of]] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
     back = np.flatnonzero((row_of != NONE) & older & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
     back = back[first]  # one finding a key, of its first reader
@@ -79,7 +79,7 @@ def find(log: Log) -> Found:
             value=int(log.value[head]),
             offset=int(log.offset[head]),
             tombstone=int(log.value[tombstone]),
-            tombstone_offset=int(log.offset[tombstone]),
+            tombstone_offset=int(log.place[log.value_id[tombstone]]),
             reader=log.op(head),
         )
 
@@ -94,11 +94,11 @@ def _tombstones_behind_all(log: Log, keys: RecordKeys) -> Numbers:
     """
     written = np.flatnonzero(keys.possible & ~keys.tombstone)
     furthest = np.full(len(keys.number), NONE, dtype=np.int64)
-    place = np.where(keys.place[written] == NONE, np.iinfo(np.int64).max, keys.place[written])
+    place = np.where(log.place[written] == NONE, np.iinfo(np.int64).max, log.place[written])
     np.maximum.at(furthest, keys.of[written], place)
-    rows = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
+    rows = log.sends[log.type[log.sends] == OK]
     rows = rows[keys.tombstone[log.value_id[rows]]]
-    rows = rows[log.offset[rows] > furthest[keys.of[log.value_id[rows]]]]
+    rows = rows[log.place[log.value_id[rows]] > furthest[keys.of[log.value_id[rows]]]]
     first = np.full(len(keys.number), NONE, dtype=np.int64)
     order = rows[np.argsort(-log.index[rows], kind="stable")]
     first[keys.of[log.value_id[order]]] = order

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, smallest_of, stable_order
 from checkers.columns.log_rows import LogRows
-from checkers.columns.transactions import decoded
+from checkers.columns.transactions import aborted_rows, decoded
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, UNCOMMITTED, Kind
 
@@ -100,6 +100,13 @@ class GroupRows:
     def in_transactions(self) -> Numbers:
         """Rows of offsets that transactions commit, whatever became of them."""
         return self._rows(Kind.REACHED, _TXN)
+
+    def never_committed(self, rows: Numbers) -> Flags:
+        """Mark those of these rows that belong to transactions that were aborted, or whose commit nobody asked for."""
+        facts = self.log.transactions
+        if facts is None:
+            return np.zeros(len(rows), dtype=bool)
+        return facts.own[rows] & aborted_rows(self.log.type, facts, rows)
 
     @cached_property
     def handed_over(self) -> Numbers:

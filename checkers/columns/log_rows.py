@@ -224,6 +224,14 @@ class LogRows:
         return self.marked(rows[never])
 
     @cached_property
+    def place(self) -> Numbers:
+        """``int64[value]``: the largest offset that a client was answered, unless that failed, or read; -1 for none."""
+        place = np.full(len(self.values), NONE, dtype=np.int64)
+        for rows in (self.sends[self.type[self.sends] != FAIL], self.all_reads):
+            np.maximum.at(place, self.value_id[rows], self.offset[rows])
+        return place
+
+    @cached_property
     def attempted(self) -> Flags:
         """``bool[value]``: some client tried to send it."""
         return self.marked(self.attempts)

@@ -35,7 +35,6 @@ class RecordKeys:
         tombstone: the value deletes its key (bool).
         superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
             others, or a tombstone of its key may be later: its end or its place is not known (bool).
-        place: the largest offset that a client was answered or read, unless that write failed; -1 for none (int64).
         possible: it has a key, and is in the log or may be: what failed or was aborted is not (bool).
     """
 
@@ -43,7 +42,6 @@ class RecordKeys:
     number: Numbers
     tombstone: Flags
     superseded: Flags
-    place: Numbers
     possible: Flags
 
     @property
@@ -58,17 +56,14 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     if log.record_key is None or log.tombstone is None:
         return None
     values = len(log.values)
-    key_of, place = np.full(values, NONE, dtype=np.int64), np.full(values, NONE, dtype=np.int64)
+    key_of, place = np.full(values, NONE, dtype=np.int64), log.place
     tombstone, superseded = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
     keyed = log.attempts[log.record_key[log.attempts] != NONE]
     ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
     key_of[log.value_id[keyed]] = ids.of
     tombstone[log.value_id[keyed]] = log.tombstone[keyed].astype(bool)
-    failed = log.type[log.sends] == FAIL
-    for rows in (log.sends[~failed], log.all_reads):
-        np.maximum.at(place, log.value_id[rows], log.offset[rows])
     exists = (key_of != NONE) & ~log.aborted & (log.seen | log.marked(log.sends[log.committed[log.sends]]))
-    possible = exists | ((key_of != NONE) & ~log.aborted & ~log.marked(log.sends[failed]))
+    possible = exists | ((key_of != NONE) & ~log.aborted & ~log.marked(log.sends[log.type[log.sends] == FAIL]))
     counts = exists | (possible & tombstone)  # It and what it deletes may be gone before anybody reads them.
     head = np.full(len(ids), NONE, dtype=np.int64)
     np.maximum.at(head, key_of[counts], np.where(tombstone & (place == NONE), _BEHIND_ALL, place)[counts])
@@ -76,4 +71,4 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     keyed_values = np.flatnonzero(key_of != NONE)
     mine, key = place[keyed_values], key_of[keyed_values]
     superseded[keyed_values] = np.where(mine == NONE, others[key] > counts[keyed_values], mine < head[key])
-    return RecordKeys(key_of, ids.number, tombstone, superseded, place, possible)
+    return RecordKeys(key_of, ids.number, tombstone, superseded, possible)

@@ -36,7 +36,7 @@ def commits_of(told: Told, group: str) -> list[Commit]:
             continue
         if op.event.function in KINDS:
             found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
-        elif op.event.function is Function.TXN and not told.aborted(op) and op.detail.get("asked") == "commit":
+        elif op.event.function is Function.TXN and not told.never_committed(op):
             found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
     return found
 
@@ -108,6 +108,8 @@ def group_went_back(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
         commits = commits_of(told, group)
         asked = [(log, offset, begin, end) for log, offset, begin, end, _ in answers(told, group)]
+        of_aborted = {found[1:] for found in aborted_commit(told) if found[0] == group}
+        asked = [answer for answer in asked if answer[:2] not in of_aborted]
         for log, offset, begin, end in [*asked, *first_reads(told, group)]:
             mine = [commit for commit in commits if commit.log == log]
             acknowledged = [c for c in mine if c.op.happened and c.op.end is not None and c.op.end < begin]

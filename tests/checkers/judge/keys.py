@@ -12,7 +12,7 @@ SLACK_US = 1_000_000
 
 def place_of(told: Told, sent: Sent) -> int | None:
     """The last place of a value that a client was answered, by whom it did not fail, or read."""
-    answered = [s.offset for s in told.sends_of(sent.log, sent.value) if s.offset is not None and not s.op.failed]
+    answered = [s.offset for s in told.sends_of(sent.log, sent.value) if s.offset is not None and not s.failed]
     read = [seen.offset for seen in told.reads if (seen.log, seen.value) == (sent.log, sent.value) and not seen.damaged]
     return max([*answered, *read], default=None)
 
@@ -20,11 +20,11 @@ def place_of(told: Told, sent: Sent) -> int | None:
 def exists(told: Told, sent: Sent) -> bool:
     """It is in the log, or was: it was acknowledged, or a client read it."""
     read = told.was_read(sent.log, sent.value)
-    return (told.proved(sent.op) or read) and not told.never_committed(sent.op)
+    return (told.wrote(sent) or read) and not told.never_committed(sent.op)
 
 
 def may_exist(told: Told, sent: Sent) -> bool:
-    return exists(told, sent) or not (sent.op.failed or told.never_committed(sent.op))
+    return exists(told, sent) or not (sent.failed or told.never_committed(sent.op))
 
 
 def of_same_key(told: Told, sent: Sent) -> list[Sent]:
@@ -98,12 +98,12 @@ def returned_key(told: Told) -> Iterator[Finding]:
             if record is None or record.tombstone:
                 continue
             for stone in told.sends:
-                if not stone.tombstone or (stone.log, stone.key) != (final.log, key) or not stone.op.happened:
+                if not stone.tombstone or (stone.log, stone.key) != (final.log, key) or not stone.acknowledged:
                     continue
-                places = told.places(stone.log, stone.value)
-                if not places or stone.op.end is None or stone.op.end > final.begin:
+                place = place_of(told, stone)
+                if place is None or stone.op.end is None or stone.op.end > final.begin:
                     continue
-                older = read_at(final, record.value) < places[0]
+                older = read_at(final, record.value) < place
                 again = any(not o.tombstone and may_be_later(told, stone, o) for o in of_same_key(told, stone))
                 if older and not again:
                     yield final.log, key
@@ -114,7 +114,7 @@ def gone_early(told: Told, *, tombstones: bool) -> Iterator[Finding]:
     for final in told.finals:
         lag, kept = final.times.get("record_ms", 0), final.times.get("tombstone_ms", 0)
         for sent in told.sends:
-            if sent.log != final.log or sent.key is None or not sent.op.happened:
+            if sent.log != final.log or sent.key is None or not sent.acknowledged:
                 continue
             place = place_of(told, sent)
             if place is None or place >= final.end or sent.value in final.values:

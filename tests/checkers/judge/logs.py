@@ -29,7 +29,7 @@ def is_lost(told: Told, sent: Sent) -> bool:
 def passed_over(told: Told, sent: Sent) -> bool:
     """A client read at or past its place, and no ok poll ever read it."""
     places = told.places(sent.log, sent.value)
-    if not places or told.was_read(sent.log, sent.value) or not told.proved(sent.op):
+    if not places or told.was_read(sent.log, sent.value) or not told.wrote(sent):
         return False
     bound = max(
         (told.places(sent.log, seen.value)[0] for seen in told.ok_reads if seen.log == sent.log),
@@ -40,7 +40,7 @@ def passed_over(told: Told, sent: Sent) -> bool:
 
 def gone_from_the_end(told: Told, sent: Sent) -> bool:
     """It was acknowledged, and final readers of a level that read to the end did not see it."""
-    if not sent.op.happened:
+    if not sent.acknowledged:
         return False
     for level in (False, True):
         finals = [final for final in told.finals_of(sent.log) if final.uncommitted is level]
@@ -58,14 +58,14 @@ def is_due(told: Told, sent: Sent, final: Final) -> bool:
 
 def unseen(told: Told) -> Iterator[Finding]:
     for sent in told.sends:
-        if sent.op.happened and not told.was_read(sent.log, sent.value):
+        if sent.acknowledged and not told.was_read(sent.log, sent.value):
             if not may_be_gone(told, sent) and not expired(told, sent):
                 yield sent.log, sent.value
 
 
 def expired_write(told: Told) -> Iterator[Finding]:
     for sent in told.sends:
-        if sent.op.happened and not told.was_read(sent.log, sent.value) and expired(told, sent):
+        if sent.acknowledged and not told.was_read(sent.log, sent.value) and expired(told, sent):
             if not may_be_gone(told, sent):
                 yield sent.log, sent.value
 
@@ -119,7 +119,7 @@ def reordered(told: Told) -> Iterator[Finding]:
         known = sent.op.asked is not None and sent.op.event.instance >= 0
         once = len(told.sends_of(sent.log, sent.value)) == 1
         read = told.was_read(sent.log, sent.value) and not is_lost(told, sent)
-        return sent.op.happened and known and bool(places) and alone and once and read
+        return sent.acknowledged and known and bool(places) and alone and once and read
 
     counted = [sent for sent in told.sends if counts(sent)]
     for place, later in enumerate(counted):
@@ -177,8 +177,8 @@ def only_uncommitted(told: Told, log: str, value: int) -> bool:
     if any(told.never_committed(sent.op) for sent in writers):
         return True
     seen = [seen for seen in told.ok_reads if (seen.log, seen.value) == (log, value)]
-    acknowledged = any(sent.op.happened for sent in writers)
-    return bool(seen) and all(s.op.uncommitted for s in seen) and not acknowledged
+    proved = any(told.wrote(sent) for sent in writers)
+    return bool(seen) and all(s.op.uncommitted for s in seen) and not proved
 
 
 def neighbours(told: Told, log: str, *, inside: bool) -> Iterator[tuple[int, int, Operation]]:

@@ -98,6 +98,15 @@ class Sent:
     key: int | None
     tombstone: bool
 
+    @property
+    def failed(self) -> bool:
+        """The operation failed, or this send of a transaction did."""
+        return self.op.failed or str(self.value) in self.op.detail.get("failed", {})
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.op.happened and not self.failed
+
 
 @dataclass(eq=False)
 class Seen:
@@ -196,6 +205,10 @@ class Told:
         whole = op.event.function is Function.TXN
         return any((s.log, s.value) in mine and not (whole and s.op.uncommitted) for s in self.ok_reads)
 
+    def wrote(self, sent: Sent) -> bool:
+        """The send was acknowledged, or its operation is proved to have happened."""
+        return not sent.failed and self.proved(sent.op)
+
     def places(self, log: str, value: int) -> list[int]:
         """The offsets of a value: as answered to who certainly wrote it, and as clients read it."""
         return sorted(offset for offset, values in self.all_places(log).items() if value in values)
@@ -211,7 +224,7 @@ class Told:
         }
         for committed in (False, True):
             for sent in self.sends:
-                if sent.offset is not None and self.proved(sent.op):
+                if sent.offset is not None and self.wrote(sent):
                     places[sent.log, committed].setdefault(sent.offset, set()).add(sent.value)
             for seen in self.reads:
                 if not seen.damaged and not (committed and seen.op.uncommitted):

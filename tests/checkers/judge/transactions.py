@@ -62,7 +62,7 @@ def torn_transaction(told: Told) -> Iterator[Finding]:
 
 def gone_of_an_uncertain_one(told: Told, lost: Sent) -> bool:
     """The value has a place below an end that final readers reached without it."""
-    if lost.op.happened or lost.op.detail.get("asked", "commit") != "commit" or may_be_gone(told, lost):
+    if lost.acknowledged or lost.op.detail.get("asked", "commit") != "commit" or may_be_gone(told, lost):
         return False
     places = told.places(lost.log, lost.value)
     for level in (False, True):
