@@ -23,7 +23,6 @@ from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.version_order import version_order
 from workloads.history import INVOKE, Kind, Origin
 
 #: Witnesses listed for each value.

@@ -34,9 +34,7 @@ def commits_of(told: Told, group: str) -> list[Commit]:
     for op in told.operations:
         if op.failed or op.detail.get("group") != group:
             continue
-        if op.event.function in KINDS:
-            found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
-        elif op.event.function is Function.TXN and not told.never_committed(op):
+        if op.event.function in KINDS or (op.event.function is Function.TXN and not told.never_committed(op)):
             found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
     return found
 
@@ -121,8 +119,10 @@ def group_went_back(told: Told) -> Iterator[Finding]:
 def returned_group(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
         for log, offset, begin, end, _ in answers(told, group):
-            possible = may_be_last(commits_of(told, group), begin, end)
-            if offset != NOTHING and possible and all(commit.deletion for commit in possible):
+            commits = commits_of(told, group)
+            possible = may_be_last(commits, begin, end)
+            deleted = any(c.deletion and c.op.happened and c.op.end is not None and c.op.end < begin for c in commits)
+            if offset != NOTHING and deleted and all(commit.deletion for commit in possible):
                 yield group, log, offset
 
 
@@ -323,7 +323,7 @@ def has_effect(told: Told, sent: Sent) -> bool:
     if told.never_committed(sent.op):
         return False
     logs = {mine.log for mine in sent_by(told, sent.op)}
-    return not all(told.finals_of(log) for log in logs)
+    return not all(any(not final.uncommitted for final in told.finals_of(log)) for log in logs)
 
 
 def doubled_effect(told: Told) -> Iterator[Finding]:
@@ -346,9 +346,7 @@ def doubled_effect(told: Told) -> Iterator[Finding]:
 
 
 def was_read_committed(told: Told, sent: Sent) -> bool:
-    return any(
-        (seen.log, seen.value) == (sent.log, sent.value) and not seen.op.uncommitted for seen in told.ok_reads
-    )
+    return any((seen.log, seen.value) == (sent.log, sent.value) and not seen.op.uncommitted for seen in told.ok_reads)
 
 
 def aborted_commit(told: Told) -> Iterator[Finding]:

@@ -270,5 +270,9 @@ def unfounded_out_of_order(told: Told) -> Iterator[Finding]:
         error = sent.op.event.error or ""
         if sent.op.event.type is EventType.INVOKE or "OUT_OF_ORDER_SEQUENCE" not in error:
             continue
-        if not any(may_go(told, s) for s in told.sends if s.log == sent.log) and told.finals_of(sent.log) and not any(log == sent.log for log, _ in lost_write(told)):
+        if (
+            not any(may_go(told, s) for s in told.sends if s.log == sent.log)
+            and told.finals_of(sent.log)
+            and not any(log == sent.log for log, _ in lost_write(told))
+        ):
             yield sent.log, sent.value

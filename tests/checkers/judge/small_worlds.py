@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workloads.operations import NOTHING, Event, EventType, Function, MicroOperation, Poll, Reached, Record, Send
+from workloads.operations import NOTHING, Event, EventType, Function, Poll, Reached, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -91,7 +91,9 @@ class World:
         self.logs[log].append(entry)
         self.ends[log] += 1
         if self.breaks("appends twice"):
-            self.logs[log].append(Entry(log, self.ends[log], send.value, send.record_key, send.tombstone, state, self.now))
+            self.logs[log].append(
+                Entry(log, self.ends[log], send.value, send.record_key, send.tombstone, state, self.now)
+            )
             self.ends[log] += 1
         return entry
 
@@ -111,13 +113,13 @@ class World:
         self.busy.add(process)
 
         def answer() -> None:
-            self.busy.discard(process)
             offset = None
             if kind is OK or (kind is INFO and self.one_in(2)):
                 offset = self.append(send.partition, send).offset
             told = offset if kind is OK and not self.one_in(6) else None
             if kind is INFO and self.one_in(3):
-                return
+                return  # The client waits for ever.
+            self.busy.discard(process)
             error = None if kind is OK else self.chance.choice(["TIMEOUT", "OUT_OF_ORDER_SEQUENCE_NUMBER"])
             done = msgspec.structs.replace(send, offset=told)
             self.event(process, kind, Function.SEND, micro=(done,), error=error, **who)
@@ -125,8 +127,15 @@ class World:
         self.soon(answer)
 
     def transaction(
-        self, process: int, logs: tuple[str, ...], *, keyed: bool = False, between: Callable[[], None] | None = None,
-        begin: Callable[[], None] | None = None, number: int | None = None, **detail: Any,
+        self,
+        process: int,
+        logs: tuple[str, ...],
+        *,
+        keyed: bool = False,
+        between: Callable[[], None] | None = None,
+        begin: Callable[[], None] | None = None,
+        number: int | None = None,
+        **detail: Any,
     ) -> str:
         """One transaction with all that it sends, its end, and what happens meanwhile; how it ended."""
         many = self.chance.randint(1, 3) if number is None else number
@@ -170,15 +179,15 @@ class World:
         for entry in self.logs[log]:
             if self.breaks("passes over records"):
                 continue
-            if level == UNCOMMITTED or entry.state == "committed":
-                seen.append(entry)
-            elif entry.state == "open" and self.breaks("shows open records"):
+            if level == UNCOMMITTED or entry.state == "committed" or (entry.state == "open" and self.breaks("shows open records")):
                 seen.append(entry)
             elif entry.state == "open":
                 break
         return seen
 
-    def poll(self, process: int, logs: tuple[str, ...], level: str | None, *, many: int = 2) -> dict[str, tuple[Record, ...]]:
+    def poll(
+        self, process: int, logs: tuple[str, ...], level: str | None, *, many: int = 2
+    ) -> dict[str, tuple[Record, ...]]:
         """Read on; what was read."""
         self.event(process, INVOKE, Function.POLL, micro=(Poll(),), isolation=level)
         records = {}
@@ -513,8 +522,13 @@ class Pipeline(Group):
         world.handed = (Reached(log, upto),)
         hand_over()
         state = world.transaction(
-            self.owner + 600, (EFFECTS,), number=len(sources), between=self.poll_effects, group=self.name,
-            handed_us=handed_us, sources={log: sources},
+            self.owner + 600,
+            (EFFECTS,),
+            number=len(sources),
+            between=self.poll_effects,
+            group=self.name,
+            handed_us=handed_us,
+            sources={log: sources},
         )
         if (state == "committed" and not world.breaks("gives work twice")) or world.breaks("takes aborted offsets"):
             self.committed = upto

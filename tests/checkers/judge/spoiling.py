@@ -9,12 +9,29 @@ from typing import Any, Final
 import msgspec
 
 from tests.checkers.judge.small_worlds import COMMITTED, KINDS, UNCOMMITTED
-from workloads.operations import NOTHING, Event, EventType, Function, MicroOperation, PayloadDefect, Poll, Reached, Record, Send
+from workloads.operations import (
+    NOTHING,
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    PayloadDefect,
+    Poll,
+    Reached,
+    Record,
+    Send,
+)
 
 Events = list[Event]
 #: The functions whose ends may become others.
 ENDING: Final = {
-    Function.SEND, Function.TXN, Function.COMMIT, Function.DELETE_GROUP, Function.RESET, Function.OFFSETS, Function.POLL
+    Function.SEND,
+    Function.TXN,
+    Function.COMMIT,
+    Function.DELETE_GROUP,
+    Function.RESET,
+    Function.OFFSETS,
+    Function.POLL,
 }
 
 
@@ -45,9 +62,7 @@ def _reads(event: Event) -> bool:
     return event.type is EventType.OK and any(isinstance(m, Poll) and m.records for m in event.micro)
 
 
-def _change_records(
-    events: Events, chance: random.Random, change: Callable[[list[Record]], list[Record]]
-) -> None:
+def _change_records(events: Events, chance: random.Random, change: Callable[[list[Record]], list[Record]]) -> None:
     place = _pick(events, chance, _reads)
     if place is None:
         return
@@ -152,7 +167,11 @@ def change_end(events: Events, chance: random.Random) -> None:
 
 
 def drop_end(events: Events, chance: random.Random) -> None:
-    place = _pick(events, chance, lambda e: e.type is not EventType.INVOKE and e.function in ENDING)
+    """A client never got an answer, and did nothing after that."""
+    last = {event.process: event for event in events}
+    place = _pick(
+        events, chance, lambda e: e.type is not EventType.INVOKE and e.function in ENDING and e is last[e.process]
+    )
     if place is not None:
         del events[place]
 
@@ -258,7 +277,9 @@ def answer_before(events: Events, chance: random.Random) -> None:
     told = [m.offset for e in events for m in e.micro if isinstance(m, Reached) and e.function is not Function.STABLE]
     (old,) = events[place].micro
     events[place] = _change_micro(
-        events[place], 0, msgspec.structs.replace(old, offset=chance.choice([NOTHING, *told]))  # type: ignore[type-var]
+        events[place],
+        0,
+        msgspec.structs.replace(old, offset=chance.choice([NOTHING, *told])),  # type: ignore[type-var]
     )
 
 
@@ -278,7 +299,10 @@ def change_key(events: Events, chance: random.Random) -> None:
     if place is None:
         return
     sends = [m for m in events[place].micro if isinstance(m, Send) and m.record_key is not None]
-    value, new = chance.choice(sends).value, {"record_key": chance.randint(1, 3), "tombstone": bool(chance.randrange(2))}
+    value, new = (
+        chance.choice(sends).value,
+        {"record_key": chance.randint(1, 3), "tombstone": bool(chance.randrange(2))},
+    )
     for at, event in enumerate(events):
         changed = tuple(
             msgspec.structs.replace(m, **new) if isinstance(m, Send) and m.value == value else m for m in event.micro
