@@ -28,7 +28,7 @@ from typing_extensions import override
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.view import CommitsView
-from checkers.columns.group_commits import GroupCommits
+from checkers.columns.group_commits import GroupCommits, aborted_answers
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
@@ -69,9 +69,10 @@ class OlderOffset(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Answers that are older than what was committed, in order."""
     groups = log.groups
-    if groups is None or not len(groups.acknowledged):
+    if groups is None:
         return Found.nothing()
-    older = _older(log, groups, _answers(log, groups))
+    known, _ = aborted_answers(groups)
+    older = [found for found in _older(log, groups, _answers(log, groups)) if found[0] not in known]
     rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:
@@ -87,7 +88,7 @@ def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
 
     They are what was read back, and the first record that a member read of what it was assigned.
     """
-    reads = log.reads
+    reads = log.all_reads
     position = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
     reads, position = reads[position >= 0], position[position >= 0]
     position, first = np.unique(position, return_index=True)

@@ -85,7 +85,7 @@ class LostWrite(Finding, kw_only=True):
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
-    due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)
+    due = (log.order.last_index >= 0) & ~log.seen & (log.writer >= 0)
     due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
@@ -99,9 +99,8 @@ def find(log: Log) -> Found:
     bound = _bound(log)
     passed, drained = lost_values(log)
     lost = np.concatenate([passed, drained])
-    readers = log.first_rows(log.reads)
+    readers = log.first_rows(log.all_reads[log.type[log.all_reads] == OK])
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers
-    any_reader = log.first_rows(log.all_reads[log.type[log.all_reads] == OK]) if len(lost) else readers
     ends = np.maximum(log.final.end, log.other_final.end)
 
     def describe(number: int) -> LostWrite:
@@ -117,8 +116,8 @@ def find(log: Log) -> Found:
         )
         if number >= len(passed):
             finding.rule, finding.log_end_offset = "drained", int(ends[partition])
-        if any_reader[value] >= 0 and not log.read_ok[value]:
-            finding.other_read = log.op(int(any_reader[value]))
+        if readers[value] >= 0 and not log.read_ok[value]:
+            finding.other_read = log.op(int(readers[value]))
         return finding
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
@@ -127,7 +126,7 @@ def find(log: Log) -> Found:
 def _bound(log: Log) -> Numbers:
     """``int64[log partition]``: the largest first index of a value that an ok poll read, -1 without such a poll."""
     bound = np.full(log.partition_count, NONE, dtype=np.int64)
-    np.maximum.at(bound, log.values.partition[log.read_ok], log.order.first_index[log.read_ok])
+    np.maximum.at(bound, log.values.partition[log.seen], log.order.first_index[log.seen])
     return bound
 
 
@@ -156,10 +155,11 @@ def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
 
 def uncertain_and_gone(log: Log) -> Numbers:
     """Value ids (int64) of sends of unknown end that have a place before an end that final readers reached unseen."""
-    sends = log.sends[(log.type[log.sends] == INFO) & (log.offset[log.sends] >= 0)]
+    sends = log.sends[log.type[log.sends] == INFO]
+    place = log.place[log.value_id[sends]]
     gone = np.zeros(len(log.values), dtype=bool)
     for final in (log.final, log.other_final):
-        below = sends[log.offset[sends] < final.end[log.partition[sends]]]
+        below = sends[(place >= 0) & (place < final.end[log.partition[sends]])]
         gone |= log.marked(below) & ~log.marked(final.reads)
     return np.flatnonzero(gone & ~log.removable)
 

@@ -27,11 +27,12 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
-from checkers.columns.ids import Flags, Numbers, smallest_of
+from checkers.columns.heads import heads_of
+from checkers.columns.ids import Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
-from workloads.history import FAIL, NONE, OK
+from workloads.history import NONE, OK
 
 
 class ReturnedKey(Finding, kw_only=True):
@@ -59,14 +60,14 @@ class ReturnedKey(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Keys whose last record, for a final reader, is older than an acknowledged tombstone."""
-    keys, heads = log.keys, log.heads
-    if keys is None or heads is None:
+    keys = log.keys
+    if keys is None:
         return Found.nothing()
-    tombstones = _last_tombstones(log, keys)
-    tombstones[_written_again(log, keys, tombstones)] = NONE
-    row_of = tombstones[heads.key]
+    heads = heads_of(log, keys, np.concatenate([log.final.reads, log.other_final.reads]))
+    row_of = _tombstones_behind_all(log, keys)[heads.key]
     began = smallest_of(log.client, log.index)[heads.client]
-    back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
+    older = (log.place[log.value_id[row_of]] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
+    back = np.flatnonzero((row_of != NONE) & older & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
     back = back[first]  # one finding a key, of its first reader
 
@@ -78,7 +79,7 @@ def find(log: Log) -> Found:
             value=int(log.value[head]),
             offset=int(log.offset[head]),
             tombstone=int(log.value[tombstone]),
-            tombstone_offset=int(log.offset[tombstone]),
+            tombstone_offset=int(log.place[log.value_id[tombstone]]),
             reader=log.op(head),
         )
 
@@ -86,28 +87,22 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
-def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
-    """``int64[key]``: the row of its acknowledged tombstone with the largest offset, -1 for none."""
-    rows = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
+def _tombstones_behind_all(log: Log, keys: RecordKeys) -> Numbers:
+    """``int64[key]``: the row of the first acknowledged tombstone behind all its other records, -1 for none.
+
+    A record whose place is not known may be behind any.
+    """
+    written = np.flatnonzero(keys.possible & ~keys.tombstone)
+    furthest = np.full(len(keys.number), NONE, dtype=np.int64)
+    place = np.where(log.place[written] == NONE, np.iinfo(np.int64).max, log.place[written])
+    np.maximum.at(furthest, keys.of[written], place)
+    rows = log.sends[log.type[log.sends] == OK]
     rows = rows[keys.tombstone[log.value_id[rows]]]
-    last = np.full(len(keys.number), NONE, dtype=np.int64)
-    order = np.argsort(log.offset[rows], kind="stable")
-    last[keys.of[log.value_id[rows[order]]]] = rows[order]
-    return last
-
-
-def _written_again(log: Log, keys: RecordKeys, tombstones: Numbers) -> Flags:
-    """``bool[key]``: a record of it was written behind its tombstone, or may have been: its place is not known."""
-    offset = np.full(len(log.values), NONE, dtype=np.int64)
-    for rows in (log.sends[log.type[log.sends] == OK], log.all_reads):
-        np.maximum.at(offset, log.value_id[rows], log.offset[rows])
-    counts = (keys.of != NONE) & ~keys.tombstone & ~log.marked(log.sends[log.type[log.sends] == FAIL])
-    values = np.flatnonzero(counts)
-    deleted_at = log.offset[tombstones[keys.of[values]]]
-    later = values[(offset[values] == NONE) | (offset[values] > deleted_at)]
-    again = np.zeros(len(keys.number), dtype=bool)
-    again[keys.of[later]] = True
-    return again
+    rows = rows[log.place[log.value_id[rows]] > furthest[keys.of[log.value_id[rows]]]]
+    first = np.full(len(keys.number), NONE, dtype=np.int64)
+    order = rows[np.argsort(-log.index[rows], kind="stable")]
+    first[keys.of[log.value_id[order]]] = order
+    return first
 
 
 ANOMALY = Anomaly.documented(
