@@ -12,6 +12,7 @@ from bench.checking_speed import main as measure_checking
 from bench.cluster_speed import measure_cluster
 from bench.search_speed import measure_search
 from bench.simulated import STANDARD_SCHEDULE, measure_simulated
+from bench.yardstick import measure_yardstick
 from checkers import Scratch, ScratchKind
 from harness.cli.app import main
 from harness.cli.numbers import WholeNumber
@@ -82,11 +83,12 @@ bench.add_command(measure_checking, "check")
 
 
 def _show(terminal: Terminal, measured: dict[str, object], lines: Iterable[str]) -> int:
-    """Print what was measured, with what it was measured on."""
-    machine, package_versions = this_machine(), versions()
+    """Print what was measured, with what it was measured on, and the yardstick of this machine now."""
+    machine, package_versions, yardstick = this_machine(), versions(), measure_yardstick()
     named = ", ".join(f"{words} {package_versions[name]}" for name, words in _NAMED.items())
     head = f"{machine.sentence()}; {named}"
-    terminal.answer({"machine": machine, "versions": package_versions, **measured}, [head, *lines])
+    told = {"machine": machine, "versions": package_versions, "yardstick": yardstick, **measured}
+    terminal.answer(told, [head, *yardstick.lines(), *lines])
     return EXIT_HELD
 
 
