@@ -20,7 +20,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.groups.coordinator import LOG
 from harness.broker.core.messages import JOINS, LEAVES, NOT_COMMITTED, CommittedOffset
 from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
