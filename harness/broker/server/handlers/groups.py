@@ -176,7 +176,12 @@ class GroupRequests:
         if call.header.version < _FETCH_SEVERAL:
             self._fetch(call, request, stable, call.reply)
             return
-        gather = Gather(len(request.groups), lambda rows: call.reply({"groups": rows}))
+        names = [group.group_id for group in request.groups]
+
+        def reply(answers: list[Fields]) -> None:
+            call.reply({"groups": [{"group_id": name, **one} for name, one in zip(names, answers, strict=True)]})
+
+        gather = Gather(len(names), reply)
         for index, group in enumerate(request.groups):
             self._fetch(call, group, stable, gather.put_at(index))
 
@@ -202,7 +207,7 @@ class GroupRequests:
                 }
                 rows.append((partition, row))
             error = ErrorCode.NONE if unstable else answer.error
-            put({"group_id": wanted.group_id, "topics": by_topic(rows), "error_code": error})
+            put({"topics": by_topic(rows), "error_code": error})
 
         question = core.OffsetFetch(0, wanted.group_id, partitions=asked, require_stable=stable)
         self._ask_within(call, question, reply)

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.broker.core import messages
 from harness.broker.core.broker import Broker
 from harness.broker.core.coordinator import look_of
@@ -77,11 +79,9 @@ class ClassicLab:
         """Let all that was written meanwhile be committed, or refused."""
         self.log_waits = False
         waiting, self._own = self._own, deque()
-        for message in waiting:
-            if refuse and isinstance(message, messages.ProduceResponse):
-                error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-                message = messages.ProduceResponse(message.correlation, message.partition, error)
-            self._deliver(NodeId(0), message)
+        for each in waiting:
+            refused = refuse and isinstance(each, messages.ProduceResponse)
+            self._deliver(NodeId(0), replace(each, error=ErrorCode.NOT_ENOUGH_REPLICAS) if refused else each)
 
     def _deliver(self, sender: NodeId, message: messages.Message) -> None:
         self._take(self.broker.on_message(self.now_us, sender, message))

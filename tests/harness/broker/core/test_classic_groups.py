@@ -367,6 +367,16 @@ def test_a_deleted_group_begins_from_the_start_also_at_a_new_coordinator() -> No
     assert pair.join("c").generation == 1
 
 
+def test_a_deletion_that_the_log_refuses_deletes_nothing() -> None:
+    lab = ClassicLab()
+    lab.commit()
+    lab.log_waits = True
+    lab.ask("deletion", messages.DeleteGroup, GROUP)
+    lab.commit_log(refuse=True)
+    assert lab.answers["deletion"].error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert lab.offset().offset == 5
+
+
 def test_who_joins_while_the_group_is_deleted_waits_and_makes_it_anew() -> None:
     pair = PairLab()
     pair.leave(pair.a)
