@@ -81,7 +81,7 @@ class ClassicGroups(RuleBasedStateMachine):
     def commit(self, number: int, behind: int) -> None:
         member = self.members[number]
         generation = member.generation - behind
-        if self.lab.log_waits or not member.name:
+        if self.lab.log_waits or not member.name or generation < 0:  # That is a commit of nobody.
             return
         error = self.lab.commit(member.name, generation, self.calls)
         if not error:
