@@ -69,6 +69,18 @@ class ClassicGroups(RuleBasedStateMachine):
         self.syncing[ticket] = generation
         self.lab.sync(ticket, member.name, generation, brought)
 
+    @rule()
+    def all_join(self) -> None:
+        for number in range(len(self.members)):
+            self.join(number, named=False)
+            self.answers_are_true()
+
+    @rule()
+    def the_leader_brings_assignments(self) -> None:
+        for number, member in enumerate(self.members):
+            if member.leads:
+                self.sync(number, 0)
+
     @rule(number=MEMBERS)
     def beat(self, number: int) -> None:
         self.lab.beat(self.members[number].name, self.members[number].generation)
