@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -215,7 +215,6 @@ class Group(msgspec.Struct, eq=False):
 class GroupCoordinator(Coordinator):
     """The part of one broker that coordinates the groups of one log partition, while it leads that."""
 
-    classic: ClassVar[type[ClassicGroup]] = ClassicGroup
     _groups: dict[str, Group]
     _asked: dict[int, str]
     _generations: dict[int, _Generation]
@@ -291,7 +290,7 @@ class GroupCoordinator(Coordinator):
 
     def _load_members(self, group: Group, record: _Record) -> None:
         if isinstance(record, ClassicRecord):
-            group.record, group.classic = GroupRecord(), self.classic.loaded(record)
+            group.record, group.classic = GroupRecord(), self._classic_group().loaded(record)
         else:
             group.record, group.classic = record, None
 
@@ -378,9 +377,12 @@ class GroupCoordinator(Coordinator):
                 self._refuse(client, _answer_to(message), error)
                 return
             # A group that had the other protocol goes on counting: no epoch of it is a generation.
-            group.classic, group.record = self.classic(generation=group.record.epoch), GroupRecord()
+            group.classic, group.record = self._classic_group()(generation=group.record.epoch), GroupRecord()
         group.classic.handle(self._context.now_us, client, message, self._new_name(message))
         self._pursue(message.group, group.classic)
+
+    def _classic_group(self) -> type[ClassicGroup]:
+        return ClassicGroup
 
     def _new_name(self, message: messages.GroupRequest) -> str:
         """A name that no coordinator has given: none before leads in this leader epoch."""

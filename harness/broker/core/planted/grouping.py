@@ -51,7 +51,8 @@ class _KeepsGeneration(ClassicGroup):
 class KeepsGeneration(GroupCoordinator):
     """A joining that ends does not raise the generation (rule 52): who was in the one before may go on."""
 
-    classic = _KeepsGeneration
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _KeepsGeneration
 
 
 class _HandsOutEarly(ClassicGroup):
@@ -63,7 +64,8 @@ class _HandsOutEarly(ClassicGroup):
 class HandsOutOldAssignments(GroupCoordinator):
     """A member that asks before the leader has brought assignments gets its own of the generation before (rule 53)."""
 
-    classic = _HandsOutEarly
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _HandsOutEarly
 
 
 class _TakesCommitsOfEarlierGenerations(ClassicGroup):
@@ -74,4 +76,5 @@ class _TakesCommitsOfEarlierGenerations(ClassicGroup):
 class TakesOldCommits(GroupCoordinator):
     """A commit is taken of a member in an earlier generation (rule 55): of what it has no more."""
 
-    classic = _TakesCommitsOfEarlierGenerations
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _TakesCommitsOfEarlierGenerations
