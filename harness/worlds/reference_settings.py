@@ -49,7 +49,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "processes": dict.fromkeys(
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
-    | {"assign-unrevoked": 'changes only members by KIP-848; use the world "simulated"'},
+    | {"assign-unrevoked": 'is of KIP-848, which brokers over sockets do not have; use the world "simulated"'},
 }
 
 

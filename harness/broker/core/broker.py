@@ -312,7 +312,7 @@ class Broker(Node):
             coordinator.resign()
 
     def _coordinator(self, log: TopicPartition) -> Coordinator | None:
-        """What this broker is while it leads this log partition."""
+        """The part of this broker that coordinates while it leads this log partition; None for most."""
         if log.topic == OFFSETS_TOPIC:
             return self._groups.on(log)
         return self._transactions if log == transaction_coordinator.LOG else None

@@ -8,7 +8,7 @@ came.
 
 A group has one of two protocols, which its record names, or none yet. By KIP-848 (:mod:`consumer`) each change of a
 member is a record. By the classic protocol (:mod:`classic`) each generation is: joining, and being alive, are not
-written, and wait for nobody's turn.
+written, and wait for no turn.
 
 A commit in a transaction is a record, too, written for the producer; a marker on this log decides about it. A group is
 deleted by tombstones of all that is its own, and so is one that was idle for offsets.retention.minutes.
@@ -60,17 +60,17 @@ WAITING_MAX: Final = 1_000
 #: Every request of groups, and its answer.
 ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]] = {
     messages.ConsumerGroupHeartbeat: messages.ConsumerGroupHeartbeatResponse,
-    messages.JoinGroup: messages.JoinGroupResponse,
-    messages.SyncGroup: messages.SyncGroupResponse,
+    messages.GroupJoin: messages.GroupJoinResponse,
+    messages.GroupSync: messages.GroupSyncResponse,
     messages.GroupHeartbeat: messages.GroupHeartbeatResponse,
-    messages.LeaveGroup: messages.LeaveGroupResponse,
+    messages.GroupLeave: messages.GroupLeaveResponse,
     messages.OffsetCommit: messages.OffsetCommitResponse,
     messages.TxnOffsetCommit: messages.TxnOffsetCommitResponse,
     messages.OffsetFetch: messages.OffsetFetchResponse,
     messages.DeleteGroup: messages.DeleteGroupResponse,
     messages.DeleteOffsets: messages.DeleteOffsetsResponse,
 }
-_CLASSIC: Final = frozenset({messages.JoinGroup, messages.SyncGroup, messages.GroupHeartbeat, messages.LeaveGroup})
+_CLASSIC: Final = frozenset({messages.GroupJoin, messages.GroupSync, messages.GroupHeartbeat, messages.GroupLeave})
 _Record: TypeAlias = GroupRecord | ClassicRecord
 
 
@@ -167,8 +167,8 @@ class Group(msgspec.Struct, eq=False):
         return not self.record.members and (self.classic is None or self.classic.state is State.EMPTY)
 
     @property
-    def known(self) -> bool:
-        """Somebody was a member, is about to be, or has committed."""
+    def exists(self) -> bool:
+        """A client was a member, is about to be, or has committed."""
         classic = self.classic is not None and not self.classic.untouched
         return classic or bool(self.record.epoch or self.offsets.partitions())
 
@@ -231,7 +231,7 @@ class GroupCoordinator(Coordinator):
         This has no effect.
         """
         error = self._unable()
-        return error, {} if error else {name: group for name, group in self._groups.items() if group.known}
+        return error, {} if error else {name: group for name, group in self._groups.items() if group.exists}
 
     # --- elections -----------------------------------------------------------------------------------------------
 
@@ -362,7 +362,7 @@ class GroupCoordinator(Coordinator):
 
     def _forget_unknown(self, name: str, group: Group) -> None:
         """A question about a group does not make it one."""
-        if group.next is None and not group.waiting and not group.known:
+        if group.next is None and not group.waiting and not group.exists:
             self._groups.pop(name, None)
 
     # --- members by the classic protocol -------------------------------------------------------------------------
@@ -371,7 +371,7 @@ class GroupCoordinator(Coordinator):
         """Rules 51 to 54: a group without members may take this protocol; one with others has none of it."""
         if group.classic is None:
             error = ErrorCode.UNKNOWN_MEMBER_ID
-            if isinstance(message, messages.JoinGroup):
+            if isinstance(message, messages.GroupJoin):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if group.record.members else NO_ERROR
             if error:
                 self._refuse(client, _answer_to(message), error)
@@ -386,7 +386,7 @@ class GroupCoordinator(Coordinator):
 
     def _new_name(self, message: messages.GroupRequest) -> str:
         """A name that no coordinator has given: none before leads in this leader epoch."""
-        if not isinstance(message, messages.JoinGroup) or message.member:
+        if not isinstance(message, messages.GroupJoin) or message.member:
             return ""
         self._named += 1
         epoch = NONE if self._replica is None else self._replica.leader_epoch
@@ -509,7 +509,7 @@ class GroupCoordinator(Coordinator):
         answer = _answer_to(message)
         if not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
-        elif not group.known:
+        elif not group.exists:
             self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             self._delete(message.group, group, client, answer)
@@ -520,7 +520,7 @@ class GroupCoordinator(Coordinator):
         answer = messages.DeleteOffsetsResponse(message.correlation, NO_ERROR, read)
         doomed = group.offsets.partitions().intersection(message.partitions).difference(read)
         classic = group.classic
-        if not group.known:
+        if not group.exists:
             self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
         elif classic is not None and classic.protocol_type != CONSUMER and not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)

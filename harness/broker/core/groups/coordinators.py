@@ -45,13 +45,13 @@ class GroupCoordinators:
 
     def described(self) -> tuple[ErrorCode, dict[str, Group]]:
         """All groups that this broker knows as their coordinator; none while it reads one of its logs."""
-        known: dict[str, Group] = {}
+        all_groups: dict[str, Group] = {}
         for coordinator in self._by_log.values():
             error, groups = coordinator.described()
             if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return error, {}
-            known |= groups
-        return ErrorCode.NONE, known
+            all_groups |= groups
+        return ErrorCode.NONE, all_groups
 
     @property
     def members(self) -> int | None:

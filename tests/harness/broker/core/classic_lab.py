@@ -131,7 +131,7 @@ class ClassicLab:
         """Join, or join again."""
         return self.ask(
             ticket,
-            messages.JoinGroup,
+            messages.GroupJoin,
             group,
             member,
             session_timeout_ms=session_ms,
@@ -144,7 +144,7 @@ class ClassicLab:
     def sync(self, ticket: str, member: str, generation: int, assignments: Mapping[str, bytes] | None = None) -> Any:
         """Ask for the assignment of a member; the leader brings all."""
         brought = tuple((assignments or {}).items())
-        return self.ask(ticket, messages.SyncGroup, GROUP, member, generation, brought)
+        return self.ask(ticket, messages.GroupSync, GROUP, member, generation, brought)
 
     def beat(self, member: str, generation: int = 1) -> ErrorCode:
         """The error of a heartbeat."""
@@ -153,7 +153,7 @@ class ClassicLab:
 
     def leave(self, member: str, group: str = GROUP) -> ErrorCode:
         """The error of leaving."""
-        error: ErrorCode = self.ask("", messages.LeaveGroup, group, member).error
+        error: ErrorCode = self.ask("", messages.GroupLeave, group, member).error
         return error
 
     def commit(self, member: str = "", generation: int = NONE, offset: int = 5) -> ErrorCode:
@@ -163,7 +163,7 @@ class ClassicLab:
         return error
 
     def offset(self) -> CommittedOffset:
-        """What the group remembers."""
+        """The offset that the group remembers."""
         answer = self.ask("", messages.OffsetFetch, GROUP, partitions=(T0,))
         assert not answer.error
         offset: CommittedOffset = answer.offsets[0][1]

@@ -416,7 +416,7 @@ def test_a_deleted_group_begins_from_the_start_also_at_a_new_coordinator() -> No
     pair.leave(pair.b)
     assert pair.ask("", messages.DeleteGroup, GROUP).error == ErrorCode.NONE
     for _ in range(2):
-        assert not pair.group().known
+        assert not pair.group().exists
         pair.move()
     assert pair.join("c").generation == 1
 
