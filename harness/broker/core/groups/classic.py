@@ -29,14 +29,14 @@ from harness.broker.core.messages import (
     GroupAnswer,
     GroupHeartbeat,
     GroupHeartbeatResponse,
-    GroupRequest,
     GroupJoin,
     GroupJoinResponse,
     GroupLeave,
     GroupLeaveResponse,
-    Offer,
+    GroupRequest,
     GroupSync,
     GroupSyncResponse,
+    Offer,
 )
 from harness.broker.core.types import NO_ERROR, ErrorCode, NodeId
 
@@ -262,7 +262,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             self._release(name, member, ErrorCode.NOT_COORDINATOR)
 
     def written(self, now_us: int, record: ClassicRecord, error: ErrorCode) -> None:
-        """Take the answer of the log about what was due; with an ``error`` all join again. It may be of an earlier generation."""
+        """Take the answer of the log about what was due, maybe for a generation that is over; on an error all join again."""
         if record is not self.brought:
             return
         self.brought = None

@@ -16,7 +16,6 @@ deleted by tombstones of all that is its own, and so is one that was idle for of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
@@ -28,9 +27,9 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.coordinator import Coordinator, refusal_of
 from harness.broker.core.effects import Context
-from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord, State
+from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord
 from harness.broker.core.groups.consumer import GroupRecord, MemberRecord, reconciled, targets_of
-from harness.broker.core.groups.offsets import GroupOffsets
+from harness.broker.core.groups.group import Group, GroupDeletion, RecordKey, UnderWay, Waiting
 from harness.broker.core.messages import (
     JOINS,
     LEAVES,
@@ -47,7 +46,6 @@ from harness.broker.core.types import (
     OFFSETS_TOPIC,
     ErrorCode,
     NodeId,
-    Outside,
     TopicPartition,
 )
 
@@ -70,42 +68,7 @@ ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]]
     messages.DeleteGroup: messages.DeleteGroupResponse,
     messages.DeleteOffsets: messages.DeleteOffsetsResponse,
 }
-_CLASSIC: Final = frozenset({messages.GroupJoin, messages.GroupSync, messages.GroupHeartbeat, messages.GroupLeave})
 _Record: TypeAlias = GroupRecord | ClassicRecord
-
-
-class RecordKey(msgspec.Struct, frozen=True, array_like=True):
-    """The key of a record of the coordinator's log: a group, or the offset of a log partition in it."""
-
-    group: str
-    partition: TopicPartition | None = None
-
-
-class _UnderWay(msgspec.Struct, frozen=True):
-    """A change that is being written, and the answer that its client gets when it is committed.
-
-    ``producer`` is the id and epoch of the one with whose transaction the ``offsets`` count, None where they count at
-    once. Offsets that are ``dropped`` are deleted.
-    """
-
-    record: GroupRecord
-    client: NodeId
-    answer: messages.GroupAnswer | None
-    offsets: dict[TopicPartition, CommittedOffset] = {}
-    producer: tuple[int, int] | None = None
-    dropped: tuple[TopicPartition, ...] = ()
-
-    def turns(self, record: GroupRecord) -> bool:
-        """The members will be others than in this record."""
-        return self.record != record
-
-
-class _Deletion(_UnderWay, frozen=True):
-    """The group is forgotten, with all its offsets (rule 57)."""
-
-    @override
-    def turns(self, record: GroupRecord) -> bool:
-        return True
 
 
 class _Generation(msgspec.Struct, frozen=True):
@@ -121,95 +84,6 @@ class _Marking(msgspec.Struct, frozen=True):
 
     client: NodeId
     message: messages.WriteTxnMarkers
-
-
-class _Waiting(msgspec.Struct, frozen=True):
-    """A request that waits for its turn."""
-
-    client: NodeId
-    message: messages.GroupRequest
-
-
-class Group(msgspec.Struct, eq=False):
-    """One group: what is committed of it, the change that is under way, and who waits.
-
-    ``record`` has the members by KIP-848, and ``classic`` those by the classic protocol: one of them has none.
-    ``heard_us`` is when each member of the record was last heard, ``revoking_us`` since when one has something to give
-    up, and ``changed_us`` when the group last changed. None is in the log: for a new coordinator they begin again.
-    """
-
-    record: GroupRecord = GroupRecord()
-    classic: ClassicGroup | None = None
-    offsets: GroupOffsets[CommittedOffset] = msgspec.field(default_factory=GroupOffsets)
-    next: _UnderWay | None = None
-    waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
-    heard_us: dict[str, int] = {}
-    revoking_us: dict[str, int] = {}
-    #: No search waits for so long.
-    changed_us: Outside[int] = 0
-
-    @property
-    def members(self) -> int:
-        """The number of its members."""
-        return len(self.record.members) + (0 if self.classic is None else len(self.classic.members))
-
-    @property
-    def assigned(self) -> int:
-        """The number of members that have something to read."""
-        if self.classic is not None:
-            stable = self.classic.state is State.STABLE
-            return sum(stable and bool(member.told.assignment) for member in self.classic.members.values())
-        return sum(bool(member.assigned) for member in self.record.members.values())
-
-    @property
-    def empty(self) -> bool:
-        """It has no member, and none comes."""
-        return not self.record.members and (self.classic is None or self.classic.state is State.EMPTY)
-
-    @property
-    def exists(self) -> bool:
-        """A client was a member, is about to be, or has committed."""
-        classic = self.classic is not None and not self.classic.untouched
-        return classic or bool(self.record.epoch or self.offsets.partitions())
-
-    def holds_up(self, message: messages.GroupRequest) -> bool:
-        """A change is under way for which this request has to wait.
-
-        A member by the classic protocol waits only where the group is about to go, or to have the other protocol.
-        """
-        if self.next is None or type(message) not in _CLASSIC:
-            return self.next is not None
-        return self.classic is None or self.next.turns(self.record)
-
-    def reads(self, topic: str) -> bool:
-        """Members read this topic, or may (rule 56)."""
-        if self.classic is not None:
-            return self.classic.protocol_type == CONSUMER and self.classic.reads(topic)
-        return any(topic in member.topics for member in self.record.members.values())
-
-    def timed(self, now_us: int) -> None:
-        """Forget times of members that have gone, and begin those of members that are new."""
-        members = self.record.members
-        self.changed_us = now_us
-        self.heard_us = {name: self.heard_us.get(name, now_us) for name in members}
-        revoking = [name for name, member in members.items() if member.revoking]
-        self.revoking_us = {name: self.revoking_us.get(name, now_us) for name in revoking}
-
-    def silent(self, now_us: int, session_us: int) -> list[str]:
-        """The members that were not heard for a session, or keep for too long what they are to give up."""
-        return [
-            name
-            for name, member in self.record.members.items()
-            if now_us - self.heard_us[name] > session_us
-            or now_us - self.revoking_us.get(name, now_us) > member.rebalance_timeout_ms * 1000
-        ]
-
-    def idle(self, now_us: int, retention_us: int) -> bool:
-        """It has no member, and offsets that are not pending and may be forgotten now."""
-        if not self.empty or now_us - self.changed_us <= retention_us:
-            return False
-        partitions = self.offsets.partitions()
-        return bool(partitions) and not self.offsets.unstable(partitions)
 
 
 class GroupCoordinator(Coordinator):
@@ -336,7 +210,7 @@ class GroupCoordinator(Coordinator):
             self._serve(client, group, message)
             self._forget_unknown(message.group, group)
         elif len(group.waiting) < WAITING_MAX:
-            group.waiting.append(_Waiting(client, message))
+            group.waiting.append(Waiting(client, message))
         else:
             self._refuse(client, _answer_to(message), ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -465,7 +339,7 @@ class GroupCoordinator(Coordinator):
         elif not message.offsets:
             self._context.send(client, answer)
         else:
-            self._put(message.group, group, _UnderWay(group.record, client, answer, dict(message.offsets), producer))
+            self._put(message.group, group, UnderWay(group.record, client, answer, dict(message.offsets), producer))
 
     def _commit_error(self, group: Group, message: messages.GroupRequest) -> ErrorCode:
         """Only a member may commit while there are members (rules 44 and 55)."""
@@ -525,7 +399,7 @@ class GroupCoordinator(Coordinator):
         elif classic is not None and classic.protocol_type != CONSUMER and not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
         elif doomed:
-            change = _UnderWay(group.record, client, answer, dropped=tuple(sorted(doomed)))
+            change = UnderWay(group.record, client, answer, dropped=tuple(sorted(doomed)))
             self._put(message.group, group, change)
         else:
             self._context.send(client, answer)
@@ -536,20 +410,20 @@ class GroupCoordinator(Coordinator):
         self, name: str, group: Group, record: GroupRecord, client: NodeId, answer: messages.GroupAnswer | None
     ) -> None:
         """Have another state of the members written."""
-        self._put(name, group, _UnderWay(record, client, answer))
+        self._put(name, group, UnderWay(record, client, answer))
 
     def _delete(self, name: str, group: Group, client: NodeId, answer: messages.GroupAnswer | None) -> None:
         """Have tombstones written of all that the group has, of what is pending too (rule 57)."""
         partitions = tuple(sorted(group.offsets.partitions()))
-        self._put(name, group, _Deletion(GroupRecord(), client, answer, dropped=partitions))
+        self._put(name, group, GroupDeletion(GroupRecord(), client, answer, dropped=partitions))
 
-    def _put(self, name: str, group: Group, change: _UnderWay) -> None:
+    def _put(self, name: str, group: Group, change: UnderWay) -> None:
         group.next = change
         correlation = self._context.correlation()
         self._asked[correlation] = name
         encode = msgspec.msgpack.encode
         dropped = [*map(partial(RecordKey, name), change.dropped)]
-        if type(change) is _Deletion:
+        if type(change) is GroupDeletion:
             dropped.append(RecordKey(name))
         records = [content_of_record(encode(key), b"", tombstone=True) for key in dropped]
         records += [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
@@ -593,7 +467,7 @@ class GroupCoordinator(Coordinator):
             self._serve(waiting.client, group, waiting.message)
         self._forget_unknown(name, group)
 
-    def _apply(self, group: Group, done: _UnderWay, log_offset: int) -> None:
+    def _apply(self, group: Group, done: UnderWay, log_offset: int) -> None:
         """A change is committed."""
         if done.turns(group.record):
             group.record, group.classic = done.record, None

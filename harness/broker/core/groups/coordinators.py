@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from harness.broker.core import messages
 from harness.broker.core.effects import Context
-from harness.broker.core.groups.coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import OFFSETS_TOPIC, ErrorCode, Outside, TopicPartition, serving_partition
 
 

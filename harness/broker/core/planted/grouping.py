@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord, State
 from harness.broker.core.groups.consumer import GroupRecord
-from harness.broker.core.groups.coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
 from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset, GroupRequest, RecordBatch
 from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 

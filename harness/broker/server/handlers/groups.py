@@ -12,7 +12,8 @@ from typing import Any, Final
 from harness.broker.core import messages as core
 from harness.broker.core.broker import Broker
 from harness.broker.core.groups.classic import ClassicGroup, State
-from harness.broker.core.groups.coordinator import ANSWERS, Group
+from harness.broker.core.groups.coordinator import ANSWERS
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import ErrorCode, TopicPartition
 from harness.broker.server.codec import subscribed_topics
 from harness.broker.server.codec.wire import Fields, by_partition, by_topic

@@ -12,7 +12,8 @@ from harness.broker.core import messages
 from harness.broker.core.broker import Broker
 from harness.broker.core.coordinator import look_of
 from harness.broker.core.effects import Deliver, Effect
-from harness.broker.core.groups.coordinator import LOG, Group
+from harness.broker.core.groups.coordinator import LOG
+from harness.broker.core.groups.group import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import CommittedOffset, GroupRequest, Offer
 from harness.broker.core.types import (

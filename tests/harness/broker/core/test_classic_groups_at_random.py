@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness.broker.core import messages
 from harness.broker.core.groups.classic import ClassicRecord, State
-from harness.broker.core.groups.coordinator import RecordKey
+from harness.broker.core.groups.group import RecordKey
 from harness.broker.core.messages import CommittedOffset
 from harness.broker.core.types import BrokerConfig, ErrorCode
 from tests.harness.broker.core import classic_lab

@@ -10,7 +10,7 @@ from client_side import STATE, T0, T1, U0, Asked, CannedCore, asked_in_a_loop, t
 from lone_broker import LoneBroker
 
 from harness.broker.core import messages as core
-from harness.broker.core.groups.coordinator import Group
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
