@@ -262,7 +262,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             self._release(name, member, ErrorCode.NOT_COORDINATOR)
 
     def written(self, now_us: int, record: ClassicRecord, error: ErrorCode) -> None:
-        """Take the answer of the log about what was due, maybe for a generation that is over; on an error all join again."""
+        """Take the answer of the log about what was due, maybe in an earlier generation; on an error all join again."""
         if record is not self.brought:
             return
         self.brought = None

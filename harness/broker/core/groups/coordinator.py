@@ -29,7 +29,7 @@ from harness.broker.core.coordinator import Coordinator, refusal_of
 from harness.broker.core.effects import Context
 from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord
 from harness.broker.core.groups.consumer import GroupRecord, MemberRecord, reconciled, targets_of
-from harness.broker.core.groups.group import Group, GroupDeletion, RecordKey, UnderWay, Waiting
+from harness.broker.core.groups.group import Group, GroupDeletion, RecordKey, UnderWay, WaitingRequest
 from harness.broker.core.messages import (
     JOINS,
     LEAVES,
@@ -210,7 +210,7 @@ class GroupCoordinator(Coordinator):
             self._serve(client, group, message)
             self._forget_unknown(message.group, group)
         elif len(group.waiting) < WAITING_MAX:
-            group.waiting.append(Waiting(client, message))
+            group.waiting.append(WaitingRequest(client, message))
         else:
             self._refuse(client, _answer_to(message), ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

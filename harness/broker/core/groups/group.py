@@ -55,7 +55,7 @@ class GroupDeletion(UnderWay, frozen=True):
         return True
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingRequest(msgspec.Struct, frozen=True):
     """A request that waits for its turn."""
 
     client: NodeId
@@ -74,7 +74,7 @@ class Group(msgspec.Struct, eq=False):
     classic: ClassicGroup | None = None
     offsets: GroupOffsets[CommittedOffset] = msgspec.field(default_factory=GroupOffsets)
     next: UnderWay | None = None
-    waiting: deque[Waiting] = msgspec.field(default_factory=deque)
+    waiting: deque[WaitingRequest] = msgspec.field(default_factory=deque)
     heard_us: dict[str, int] = {}
     revoking_us: dict[str, int] = {}
     #: No search waits for so long.
