@@ -25,13 +25,16 @@ OF_TRANSACTIONS: Final = (
     "answer-before-decision",
     "markers-uncommitted",
 )
-#: The same for workloads with consumer groups; brokers over sockets show the first one, too.
+#: The same for workloads with consumer groups.
 OF_GROUPS: Final = (
     "commit-offsets-after-append",
     "commit-of-any-member",
     "assign-unrevoked",
     "load-first-commits",
     "load-no-members",
+    "keep-generation",
+    "assignment-of-before",
+    "commit-of-before",
 )
 #: The same for pipelines, which commit offsets in transactions.
 OF_PIPELINES: Final = (
@@ -46,10 +49,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "processes": dict.fromkeys(
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
-    | dict.fromkeys(
-        (*OF_GROUPS[1:], *OF_PIPELINES),
-        'changes only the coordinator of groups in virtual time; use the world "simulated"',
-    ),
+    | {"assign-unrevoked": 'is of KIP-848, which brokers over sockets do not have; use the world "simulated"'},
 }
 
 
@@ -68,11 +68,6 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
         raise PlanError(
             f"retention.ms={settings.retention_ms} drops records in virtual time and on Apache Kafka only; leave it "
             "out, or [worlds.processes]"
-        )
-    if world == "processes" and settings.offsets_retention_minutes != Settings().offsets_retention_minutes:
-        raise PlanError(
-            "offsets.retention.minutes would change nothing: over sockets the reference broker keeps all groups; leave"
-            ' it out, or use the world "simulated"'
         )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from harness.broker.core.cleaner import Cleaner
 from harness.broker.core.controller import Controller
 from harness.broker.core.fetcher import Fetcher
-from harness.broker.core.group_coordinator import GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.planted import (
     answering,
@@ -90,6 +90,9 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("assign-unrevoked", GroupCoordinator): grouping.AssignsUnrevoked,
     ("load-first-commits", GroupCoordinator): grouping.LoadsFirstCommits,
     ("load-no-members", GroupCoordinator): grouping.LoadsNoMembers,
+    ("keep-generation", GroupCoordinator): grouping.KeepsGeneration,
+    ("assignment-of-before", GroupCoordinator): grouping.HandsOutOldAssignments,
+    ("commit-of-before", GroupCoordinator): grouping.TakesOldCommits,
     ("count-pending-offsets", GroupCoordinator): piping.CountsPendingOffsets,
     ("count-aborted-offsets", GroupCoordinator): piping.CountsAbortedOffsets,
     ("keep-pending-offsets", GroupCoordinator): piping.KeepsPendingOffsets,

@@ -1,17 +1,22 @@
-"""Wrong forms of groups: of who may commit, of what a member may get, and of what a new coordinator knows."""
+"""Wrong forms of groups: of who may commit, of what a member may get, and of what a new coordinator knows.
+
+Those of the classic protocol have a wrong :class:`ClassicGroup`.
+"""
 
 from __future__ import annotations
 
-from harness.broker.core.group_coordinator import Group, GroupCoordinator
-from harness.broker.core.group_membership import GroupRecord
-from harness.broker.core.messages import GroupRequest, RecordBatch
-from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
+from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord, State
+from harness.broker.core.groups.consumer import GroupRecord
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
+from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset, GroupRequest, RecordBatch
+from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 
 
 class TakesAnyCommit(GroupCoordinator):
     """A commit is taken whatever its member and its epoch (rule 44): one that was given up takes the group back."""
 
-    def _commit_error(self, record: GroupRecord, message: GroupRequest) -> ErrorCode:  # noqa: ARG002
+    def _commit_error(self, group: Group, message: GroupRequest) -> ErrorCode:  # noqa: ARG002
         return NO_ERROR
 
 
@@ -25,13 +30,52 @@ class AssignsUnrevoked(GroupCoordinator):
 class LoadsFirstCommits(GroupCoordinator):
     """A new coordinator knows the first commit of each log partition, not the last one (rule 45)."""
 
-    def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
-        if group.offsets.of(partition, NONE) == NONE:
+    def _load_offset(
+        self, group: Group, partition: TopicPartition, offset: CommittedOffset, batch: RecordBatch
+    ) -> None:
+        if group.offsets.of(partition, NOT_COMMITTED) == NOT_COMMITTED:
             super()._load_offset(group, partition, offset, batch)
 
 
 class LoadsNoMembers(GroupCoordinator):
     """A new coordinator knows no member of a group, and counts its epochs from the start (rule 45)."""
 
-    def _load_members(self, group: Group, record: GroupRecord) -> None:
+    def _load_members(self, group: Group, record: GroupRecord | ClassicRecord) -> None:
         """Pass the record of the members over."""
+
+
+class _KeepsGeneration(ClassicGroup):
+    def _next_generation(self) -> int:
+        return max(self.generation, 1)
+
+
+class KeepsGeneration(GroupCoordinator):
+    """A joining that ends does not raise the generation (rule 52): who was in the one before may go on."""
+
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _KeepsGeneration
+
+
+class _HandsOutEarly(ClassicGroup):
+    def _may_hand_out(self) -> bool:
+        early = self.state is State.SYNCING and any(member.told.assignment for member in self.members.values())
+        return early or super()._may_hand_out()
+
+
+class HandsOutOldAssignments(GroupCoordinator):
+    """A member that asks before the leader has brought assignments gets its own of the generation before (rule 53)."""
+
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _HandsOutEarly
+
+
+class _TakesCommitsOfEarlierGenerations(ClassicGroup):
+    def commit_error(self, now_us: int, member: str, generation: int) -> ErrorCode:
+        return super().commit_error(now_us, member, max(generation, self.generation))
+
+
+class TakesOldCommits(GroupCoordinator):
+    """A commit is taken of a member in an earlier generation (rule 55): of what it has no more."""
+
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _TakesCommitsOfEarlierGenerations
