@@ -180,7 +180,7 @@ class Processes(Started, frozen=True, kw_only=True, tag="processes"):
 
     name: ClassVar[WorldName] = "processes"
     reference: ClassVar[bool] = True
-    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset({ClientCapability.TRANSACTIONS})
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(ClientCapability) - {ClientCapability.TOMBSTONES}
     host: LocalHost = Loopback()
 
 
