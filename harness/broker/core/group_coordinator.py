@@ -15,7 +15,7 @@ that it does not give up in time, ends its membership.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -28,7 +28,14 @@ from harness.broker.core.coordinator import Coordinator, refusal_of
 from harness.broker.core.effects import Context, Timer
 from harness.broker.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
 from harness.broker.core.group_offsets import GroupOffsets
-from harness.broker.core.messages import JOINS, LEAVES, RecordBatch, content_of_record
+from harness.broker.core.messages import (
+    JOINS,
+    LEAVES,
+    NOT_COMMITTED,
+    CommittedOffset,
+    RecordBatch,
+    content_of_record,
+)
 from harness.broker.core.replica import Replica
 from harness.broker.core.types import (
     NO_ERROR,
@@ -69,7 +76,7 @@ class _UnderWay(msgspec.Struct, frozen=True):
     """
 
     record: GroupRecord
-    offsets: dict[TopicPartition, int]
+    offsets: dict[TopicPartition, CommittedOffset]
     client: NodeId
     answer: messages.GroupAnswer | None
     producer: tuple[int, int] | None = None
@@ -101,7 +108,7 @@ class Group(msgspec.Struct, eq=False):
     """
 
     record: GroupRecord = GroupRecord()
-    offsets: GroupOffsets[int] = msgspec.field(default_factory=GroupOffsets)
+    offsets: GroupOffsets[CommittedOffset] = msgspec.field(default_factory=GroupOffsets)
     next: _UnderWay | None = None
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     heard_us: dict[str, int] = {}
@@ -218,7 +225,7 @@ class GroupCoordinator(Coordinator):
                 elif named.partition is None:
                     self._load_members(group, msgspec.msgpack.decode(value, type=GroupRecord))
                 else:
-                    offset = msgspec.msgpack.decode(value, type=int)
+                    offset = msgspec.msgpack.decode(value, type=CommittedOffset)
                     self._load_offset(group, named.partition, offset, batch)
 
     def _load_deletion(self, group: Group, partition: TopicPartition | None) -> None:
@@ -231,7 +238,9 @@ class GroupCoordinator(Coordinator):
     def _load_members(self, group: Group, record: GroupRecord) -> None:
         group.record = record
 
-    def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
+    def _load_offset(
+        self, group: Group, partition: TopicPartition, offset: CommittedOffset, batch: RecordBatch
+    ) -> None:
         self._keep(group, {partition: offset}, batch.base_offset, batch.producer_id)
 
     # --- time ----------------------------------------------------------------------------------------------------
@@ -336,14 +345,18 @@ class GroupCoordinator(Coordinator):
     def _fetch(self, client: NodeId, group: Group, message: messages.OffsetFetch) -> None:
         """Rule 44: a member asks in its present epoch, so a coordinator that was superseded cannot mislead it."""
         error = _member_error(group.record, message) if message.member else NO_ERROR
-        if not error and message.require_stable and self._unstable(group, message):
-            error = ErrorCode.UNSTABLE_OFFSET_COMMIT
-        offsets = () if error else tuple((each, group.offsets.of(each, NONE)) for each in message.partitions)
-        self._context.send(client, messages.OffsetFetchResponse(message.correlation, error, offsets))
+        if error:
+            self._refuse(client, _answer_to(message), error)
+            return
+        asked = group.offsets.partitions() if message.partitions is None else message.partitions
+        unstable = self._unstable(group, asked) if message.require_stable else ()
+        told = [(each, group.offsets.of(each, NOT_COMMITTED)) for each in asked if each not in unstable]
+        error = ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else NO_ERROR
+        self._context.send(client, messages.OffsetFetchResponse(message.correlation, error, tuple(told), unstable))
 
-    def _unstable(self, group: Group, message: messages.OffsetFetch) -> bool:
-        """Rule 46: what the group remembers may be superseded by a transaction that is open."""
-        return group.offsets.unstable(message.partitions)
+    def _unstable(self, group: Group, asked: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        """Rule 46: those whose offset may be superseded by a transaction that is open."""
+        return tuple(each for each in asked if group.offsets.unstable((each,)))
 
     def _asked_to_delete(self, client: NodeId, group: Group, message: messages.DeleteGroup) -> None:
         """Rule 57: only a group without members is deleted."""
@@ -423,7 +436,9 @@ class GroupCoordinator(Coordinator):
             self._decide(batch.producer_id, commit=batch.marker.commit)
         self._context.send(marking.client, replace(written, correlation=marking.message.correlation))
 
-    def _keep(self, group: Group, offsets: dict[TopicPartition, int], log_offset: int, producer_id: int) -> None:
+    def _keep(
+        self, group: Group, offsets: dict[TopicPartition, CommittedOffset], log_offset: int, producer_id: int
+    ) -> None:
         """Offsets are on the log: remember them, or keep them until the end of their producer's transaction."""
         if producer_id == NONE:
             group.offsets.commit(offsets, log_offset)

@@ -320,8 +320,26 @@ class EndTxnResponse(CoordinatorAnswer, frozen=True):
     """The end is decided, for good. Under transaction version 2 the producer goes on with a new epoch (rule 39)."""
 
 
+class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
+    """A position that a group has committed, with the leader epoch of the record before it, and the client's own note.
+
+    ``offset`` NONE says that the group has committed none; ``leader_epoch`` NONE that its client knew none (KIP-320).
+    """
+
+    offset: int
+    leader_epoch: int = NONE
+    metadata: str | None = ""
+
+
+#: What a group remembers where nothing was committed.
+NOT_COMMITTED: Final = CommittedOffset(NONE)
+
+
 class GroupRequest(Message, frozen=True):
-    """A request to the coordinator of a ``group``, by its ``member`` in an epoch; "" and NONE for no member."""
+    """A request to the coordinator of a ``group``, by its ``member``; "" and NONE for no member.
+
+    ``member_epoch`` is the epoch of the member (KIP-848), or the generation that it is in (classic protocol).
+    """
 
     correlation: int
     group: str
@@ -355,10 +373,81 @@ class ConsumerGroupHeartbeatResponse(GroupAnswer, frozen=True):
     assigned: tuple[TopicPartition, ...] = ()
 
 
+class Offer(msgspec.Struct, frozen=True, gc=False):
+    """A protocol by which a member of a classic group would share, and what it says to the group's leader.
+
+    ``topics`` are those that it reads; None where nobody but the leader can tell.
+    """
+
+    protocol: str
+    metadata: Opaque[bytes] = b""
+    topics: tuple[str, ...] | None = None
+
+
+class JoinGroup(GroupRequest, frozen=True):
+    """A member joins, or joins again, with its ``offers``, best liked first (rule 51). It has no ``member_epoch``.
+
+    Without a name it is given one: where it is ``named_first`` with MEMBER_ID_REQUIRED, to join again under it
+    (KIP-394). It is answered when the next generation begins.
+    """
+
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    protocol_type: str = "consumer"
+    offers: tuple[Offer, ...] = ()
+    named_first: bool = True
+    client_id: str = ""
+    client_host: str = ""
+
+
+class JoinGroupResponse(GroupAnswer, frozen=True):
+    """The new ``generation``: its ``protocol``, and its ``leader``, which alone gets what ``members`` said of it.
+
+    ``member`` is the name of who asked, also with MEMBER_ID_REQUIRED.
+    """
+
+    member: str = ""
+    generation: int = NONE
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[tuple[str, bytes], ...] = ()
+
+
+class SyncGroup(GroupRequest, frozen=True):
+    """A member asks for its assignment in the generation; the leader brings ``assignments`` by name (rule 53)."""
+
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+class SyncGroupResponse(GroupAnswer, frozen=True):
+    """The ``assignment`` of the member, once the generation is committed."""
+
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class GroupHeartbeat(GroupRequest, frozen=True):
+    """A member of a generation is alive (rule 54)."""
+
+
+class GroupHeartbeatResponse(GroupAnswer, frozen=True):
+    """It is a member; with REBALANCE_IN_PROGRESS it is to join again."""
+
+
+class LeaveGroup(GroupRequest, frozen=True):
+    """A member leaves a classic group. ``member_epoch`` is not looked at."""
+
+
+class LeaveGroupResponse(GroupAnswer, frozen=True):
+    """It is no member any more, or was none: UNKNOWN_MEMBER_ID."""
+
+
 class OffsetCommit(GroupRequest, frozen=True):
     """Let a group remember an offset of each of these log partitions (rule 44)."""
 
-    offsets: tuple[tuple[TopicPartition, int], ...] = ()
+    offsets: tuple[tuple[TopicPartition, CommittedOffset], ...] = ()
 
 
 class OffsetCommitResponse(GroupAnswer, frozen=True):
@@ -384,17 +473,33 @@ class DeleteGroupResponse(GroupAnswer, frozen=True):
     """It is gone, or NON_EMPTY_GROUP, or GROUP_ID_NOT_FOUND."""
 
 
-class OffsetFetch(GroupRequest, frozen=True):
-    """Ask which offsets a group remembers of these log partitions; ``require_stable``: none while some is pending."""
+class DeleteOffsets(GroupRequest, frozen=True):
+    """Let a group forget its offsets of these log partitions (rule 56)."""
 
     partitions: tuple[TopicPartition, ...] = ()
+
+
+class DeleteOffsetsResponse(GroupAnswer, frozen=True):
+    """They are gone, but for those that are ``read`` by members."""
+
+    read: tuple[TopicPartition, ...] = ()
+
+
+class OffsetFetch(GroupRequest, frozen=True):
+    """Ask which offsets a group remembers of these log partitions, None: of all; ``require_stable``: none that pend."""
+
+    partitions: tuple[TopicPartition, ...] | None = ()
     require_stable: bool = False
 
 
 class OffsetFetchResponse(GroupAnswer, frozen=True):
-    """The offsets, NONE where the group remembers nothing."""
+    """The offsets, :data:`NOT_COMMITTED` where the group remembers nothing.
 
-    offsets: tuple[tuple[TopicPartition, int], ...] = ()
+    With UNSTABLE_OFFSET_COMMIT, ``unstable`` are those that some transaction may supersede; the others are told.
+    """
+
+    offsets: tuple[tuple[TopicPartition, CommittedOffset], ...] = ()
+    unstable: tuple[TopicPartition, ...] = ()
 
 
 class CreateTopic(Message, frozen=True):

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from harness.broker.core import messages
 from harness.broker.core.group_coordinator import LOG
-from harness.broker.core.messages import JOINS, LEAVES
+from harness.broker.core.messages import JOINS, LEAVES, NOT_COMMITTED, CommittedOffset
 from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
 from harness.worlds.simulated.network_client import (
@@ -30,6 +30,7 @@ from harness.worlds.simulated.network_client import (
     ClientEffect,
     Completed,
     Request,
+    commits,
 )
 from workloads import Assignment, Fetched, IsolationLevel, Membership, MemberToken, Offsets, OwnCommit, Settings
 
@@ -226,7 +227,7 @@ class GroupConsumerModel(ConsumerModel):
 
     def _offsets_of(self, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
         name, epoch = (self._member, self._epoch) if self._topics else ("", NONE)
-        return messages.OffsetCommit(self._net.next_correlation(), self._group, name, epoch, tuple(offsets.items()))
+        return messages.OffsetCommit(self._net.next_correlation(), self._group, name, epoch, commits(offsets))
 
     def _commit_by_itself(self, now_us: int) -> None:
         """Let the group remember what was handed over before this poll, whatever becomes of it."""
@@ -326,10 +327,10 @@ class GroupConsumerModel(ConsumerModel):
         if answer.error != NO_ERROR:
             asked.ready_us = now_us + self._backoff_us
             return
-        for each, (partition, offset) in zip(asked.assigned, answer.offsets, strict=True):
+        for each, (partition, remembered) in zip(asked.assigned, answer.offsets, strict=True):
             if self._unplaced.get(partition) is each:
                 del self._unplaced[partition]
-                each.position = None if offset == NONE else offset
+                each.position = None if remembered == NOT_COMMITTED else remembered.offset
 
     def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
         stale = answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up
@@ -338,9 +339,9 @@ class GroupConsumerModel(ConsumerModel):
         elif answer.error:
             self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else answer.error.name))
         elif isinstance(answer, messages.OffsetFetchResponse):
-            self._end(call, _named([each for each in answer.offsets if each[1] != NONE]))
+            self._end(call, _named([each for each in answer.offsets if each[1] != NOT_COMMITTED]))
         else:
-            self._end(call, _named((call.offsets or {}).items()))
+            self._end(call, _named(commits(call.offsets or {})))
 
     def _end(self, call: _Call, outcome: Offsets) -> None:
         if call in self._calls:
@@ -369,6 +370,6 @@ class GroupConsumerModel(ConsumerModel):
         super()._lost(now_us, others)
 
 
-def _named(offsets: Iterable[tuple[TopicPartition, int]]) -> Offsets:
+def _named(offsets: Iterable[tuple[TopicPartition, CommittedOffset]]) -> Offsets:
     """An outcome with these offsets."""
-    return Offsets({str(partition): offset for partition, offset in offsets})
+    return Offsets({str(partition): committed.offset for partition, committed in offsets})

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from harness.broker.core.effects import Arm, Deliver, Timer
-from harness.broker.core.messages import Message, Metadata, MetadataResponse
+from harness.broker.core.messages import CommittedOffset, Message, Metadata, MetadataResponse
 from harness.broker.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
 from workloads import Settings
 
@@ -327,3 +327,8 @@ class ClientModel:
     def _advance(self, now_us: int) -> list[ClientEffect]:
         """Do what can be done now; the answer is everything that there is to do since the last time."""
         raise NotImplementedError
+
+
+def commits(offsets: Mapping[TopicPartition, int]) -> tuple[tuple[TopicPartition, CommittedOffset], ...]:
+    """These offsets, as a request to commit them has them."""
+    return tuple((partition, CommittedOffset(offset)) for partition, offset in offsets.items())

@@ -70,7 +70,9 @@ class SimulatedReplicas:
             return GroupWord()
         members = group.record.members.values()
         return GroupWord(
-            committed={str(partition): offset for partition, offset in group.offsets.everything().items()},
+            committed={
+                str(partition): remembered.offset for partition, remembered in group.offsets.everything().items()
+            },
             members=len(members),
             assigned=sum(bool(member.assigned) for member in members),
         )

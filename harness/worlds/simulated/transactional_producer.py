@@ -22,7 +22,7 @@ from harness.broker.core import group_coordinator, messages
 from harness.broker.core.transaction_coordinator import LOG
 from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
-from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
+from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request, commits
 from harness.worlds.simulated.producer import ERROR_NAMES, EXPIRED, ProducerModel
 from workloads import Call, ErrorClass, EventType, ProducerEpoch, SendOutcome, Settings, class_of
 
@@ -49,7 +49,12 @@ class _Call:
         self.done = done
         self.deadline_us = deadline_us
         #: The group, member, epoch and offsets that are to be committed with the transaction.
-        self.offsets: tuple[str, str, int, tuple[tuple[TopicPartition, int], ...]] = ("", "", NONE, ())
+        self.offsets: tuple[str, str, int, tuple[tuple[TopicPartition, messages.CommittedOffset], ...]] = (
+            "",
+            "",
+            NONE,
+            (),
+        )
 
 
 class TransactionalProducerModel(ProducerModel):
@@ -104,7 +109,7 @@ class TransactionalProducerModel(ProducerModel):
     ) -> list[ClientEffect]:
         """Have a group keep offsets for the transaction, in the name of its ``member`` (group, name, epoch)."""
         call = _Call("send_offsets", done, now_us + _WAITS * self._delivery_us)
-        call.offsets = (*member, tuple(offsets.items()))
+        call.offsets = (*member, commits(offsets))
         return self._call_for(now_us, call)
 
     def _call_for(self, now_us: int, call: _Call) -> list[ClientEffect]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.broker.core.group_coordinator import Group, GroupCoordinator
 from harness.broker.core.group_membership import GroupRecord
-from harness.broker.core.messages import GroupRequest, RecordBatch
-from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
+from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset, GroupRequest, RecordBatch
+from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 
 
 class TakesAnyCommit(GroupCoordinator):
@@ -25,8 +25,10 @@ class AssignsUnrevoked(GroupCoordinator):
 class LoadsFirstCommits(GroupCoordinator):
     """A new coordinator knows the first commit of each log partition, not the last one (rule 45)."""
 
-    def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
-        if group.offsets.of(partition, NONE) == NONE:
+    def _load_offset(
+        self, group: Group, partition: TopicPartition, offset: CommittedOffset, batch: RecordBatch
+    ) -> None:
+        if group.offsets.of(partition, NOT_COMMITTED) == NOT_COMMITTED:
             super()._load_offset(group, partition, offset, batch)
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from harness.broker.core.group_coordinator import Group, GroupCoordinator
 from harness.broker.core.group_membership import GroupRecord
-from harness.broker.core.messages import OffsetFetch, TxnOffsetCommit
+from harness.broker.core.messages import CommittedOffset, TxnOffsetCommit
 from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
 
 
 class CountsPendingOffsets(GroupCoordinator):
     """Offsets of a transaction count once they are on the log, and not with its marker (rule 46)."""
 
-    def _keep(self, group: Group, offsets: dict[TopicPartition, int], log_offset: int, producer_id: int) -> None:  # noqa: ARG002
+    def _keep(
+        self,
+        group: Group,
+        offsets: dict[TopicPartition, CommittedOffset],
+        log_offset: int,
+        producer_id: int,  # noqa: ARG002
+    ) -> None:
         super()._keep(group, offsets, log_offset, NONE)
 
 
@@ -40,5 +48,5 @@ class TakesOffsetsOfAnyMember(GroupCoordinator):
 class AnswersUnstableOffsets(GroupCoordinator):
     """A question for stable offsets is answered with what the group remembers while others are pending (rule 46)."""
 
-    def _unstable(self, group: Group, message: OffsetFetch) -> bool:  # noqa: ARG002
-        return False
+    def _unstable(self, group: Group, asked: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:  # noqa: ARG002
+        return ()

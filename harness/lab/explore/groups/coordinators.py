@@ -7,7 +7,8 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from harness.broker.core.group_membership import GroupRecord
-from harness.broker.core.types import NONE, TopicPartition
+from harness.broker.core.messages import NOT_COMMITTED
+from harness.broker.core.types import TopicPartition
 from harness.lab.explore.coordinator_node import TOPIC, CoordinatorNode
 from harness.lab.explore.events import NodeEvent
 from harness.lab.explore.groups.members import GROUP
@@ -52,7 +53,9 @@ class GroupCoordinatorNode(CoordinatorNode):
         if group is None:
             return GroupCopy(self.leader_epoch, None, (), ())
         partitions = len(self.process.image.topics[TOPIC].partitions)
-        remembered = tuple(group.offsets.of(TopicPartition(TOPIC, number), NONE) for number in range(partitions))
+        remembered = tuple(
+            group.offsets.of(TopicPartition(TOPIC, number), NOT_COMMITTED).offset for number in range(partitions)
+        )
         clients = {waiting.client for waiting in group.waiting}
         if group.next is not None and group.next.answer is not None:
             clients.add(group.next.client)

@@ -123,7 +123,9 @@ class MemberNode(msgspec.Struct, frozen=True):
             return messages.OffsetFetch(*own, self.epoch, partitions=(partition,))
         if self.purpose == "commit":
             return messages.OffsetCommit(
-                *own, self.epoch, offsets=((partition, self._position(self.partition).offset),)
+                *own,
+                self.epoch,
+                offsets=((partition, messages.CommittedOffset(self._position(self.partition).offset)),),
             )
         return None
 
@@ -142,8 +144,8 @@ class MemberNode(msgspec.Struct, frozen=True):
             places = tuple(position for position in self.places if position.partition in owns)
             return replace(done, epoch=message.member_epoch, owns=owns, places=places)
         if isinstance(message, messages.OffsetFetchResponse):
-            ((partition, offset),) = message.offsets
-            start = max(offset, 0)
+            ((partition, remembered),) = message.offsets
+            start = max(remembered.offset, 0)
             return done.having(Position(partition.partition, start, start))
         position = self._position(self.partition)
         return done.having(replace(position, committed=position.offset))

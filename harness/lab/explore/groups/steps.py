@@ -63,8 +63,8 @@ def _described(message: Message) -> str:
         case messages.OffsetFetch():
             return f"the question of {message.member} where the group is"
         case messages.OffsetCommit():
-            ((partition, offset),) = message.offsets
-            return f"the commit of {offset} in partition {partition.partition} by {message.member}"
+            ((partition, committed),) = message.offsets
+            return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
         case messages.GroupAnswer():
             error = f" {ErrorCode(message.error).name}" if message.error else ""
             return f"the answer{error} to {type(message).__name__.removesuffix('Response')}"

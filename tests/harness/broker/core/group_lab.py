@@ -14,6 +14,11 @@ GROUP = "g"
 T0, T1 = TopicPartition("read", 0), TopicPartition("read", 1)
 
 
+def commits(*offsets: tuple[TopicPartition, int]) -> tuple[tuple[TopicPartition, messages.CommittedOffset], ...]:
+    """Offsets as a request has them."""
+    return tuple((partition, messages.CommittedOffset(offset)) for partition, offset in offsets)
+
+
 class LabMember:
     """A member as its client has it: its epoch, and the log partitions that it reads."""
 
@@ -80,7 +85,7 @@ class GroupLab(Lab):
 
     def commit_of(self, member: LabMember, offset: int, partition: TopicPartition = T0) -> messages.OffsetCommit:
         """The request for a commit."""
-        return messages.OffsetCommit(self.correlation(), GROUP, member.name, member.epoch, ((partition, offset),))
+        return messages.OffsetCommit(self.correlation(), GROUP, member.name, member.epoch, commits((partition, offset)))
 
     def commit(
         self, member: LabMember, offset: int, partition: TopicPartition = T0, node: int | None = None
@@ -99,4 +104,4 @@ class GroupLab(Lab):
             self.coordinator if node is None else node,
             lambda c: messages.OffsetFetch(c, GROUP, name, epoch, (partition,)),
         )
-        return asked.error or asked.offsets[0][1]
+        return asked.error or asked.offsets[0][1].offset

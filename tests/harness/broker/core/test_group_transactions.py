@@ -21,7 +21,7 @@ from harness.broker.core.types import (
     TopicConfig,
     TopicPartition,
 )
-from tests.harness.broker.core.group_lab import GROUP, T0, T1, GroupLab, LabMember
+from tests.harness.broker.core.group_lab import GROUP, T0, T1, GroupLab, LabMember, commits
 from tests.harness.broker.core.transaction_lab import Identity
 
 NOBODY = LabMember("")
@@ -52,7 +52,7 @@ class OffsetsLab(GroupLab):
     ) -> ErrorCode:
         """Commit one offset in the transaction."""
         named = (GROUP, member.name, member.epoch)
-        commit = lambda c: messages.TxnOffsetCommit(c, *named, ((partition, offset),), *identity)  # noqa: E731
+        commit = lambda c: messages.TxnOffsetCommit(c, *named, commits((partition, offset)), *identity)  # noqa: E731
         error: ErrorCode = self.ask(self.coordinator, commit).error
         return error
 
@@ -76,7 +76,7 @@ class OffsetsLab(GroupLab):
         """The group's answer to a client that asks for stable offsets."""
         ask = lambda c: messages.OffsetFetch(c, GROUP, partitions=(partition,), require_stable=True)  # noqa: E731
         asked = self.ask(self.coordinator, ask)
-        return asked.error or asked.offsets[0][1]
+        return asked.error or asked.offsets[0][1].offset
 
 
 # --- when they count -------------------------------------------------------------------------------------------------

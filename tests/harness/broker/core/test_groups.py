@@ -12,7 +12,7 @@ from harness.broker.core.group_membership import GroupRecord, MemberRecord, reco
 from harness.broker.core.messages import JOINS, Fetch
 from harness.broker.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
 from nemesis.cluster import Link
-from tests.harness.broker.core.group_lab import GROUP, T0, T1, GroupLab, LabMember
+from tests.harness.broker.core.group_lab import GROUP, T0, T1, GroupLab, LabMember, commits
 
 T2 = TopicPartition("read", 2)
 BOTH = (T0, T1)
@@ -254,7 +254,7 @@ def test_while_a_change_is_under_way_nobody_is_given_up_and_then_all_who_wait_ar
     lab.wait(lambda: lab.answer(commit.correlation) is not None)
     lab.run(1_000)
     assert lab.answer(commit.correlation).error == ErrorCode.NONE
-    assert [lab.answer(question.correlation).offsets for question in questions] == [((T0, 8),)] * 5
+    assert [lab.answer(question.correlation).offsets for question in questions] == [commits((T0, 8))] * 5
     assert lab.commit(a, 9) == ErrorCode.UNKNOWN_MEMBER_ID
 
 

@@ -10,6 +10,7 @@ from harness.broker.core.messages import JOINS, LEAVES, Message
 from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
 from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
+from harness.worlds.simulated.network_client import commits
 from tests.harness.worlds.simulated.client_session import MS
 from tests.harness.worlds.simulated.consumer_session import AT, OTHER, Session, batch
 from workloads.client import Assignment, Membership, Offsets, OwnCommit
@@ -73,7 +74,7 @@ class GroupSession(Session):
         for request in wanted:
             self.asked.remove(request)
             self.asked.insert(0, request)
-            self.answer(offsets=tuple(zip(request.partitions, places, strict=True)))
+            self.answer(offsets=commits(dict(zip(request.partitions or (), places, strict=True))))
 
     def commit(self, offset: int) -> None:
         self._do(self.model.commit(self.now_us, {AT: offset}, "commit"))
@@ -95,7 +96,7 @@ def test_a_member_joins_begins_where_the_group_is_and_says_what_it_has() -> None
     assert (places.member, places.member_epoch, places.partitions) == ("member-7", 3, (AT, OTHER))
     session.asked.reverse()
     session.earliest = 2
-    session.answer(offsets=((AT, 5), (OTHER, NONE)))
+    session.answer(offsets=commits({AT: 5, OTHER: NONE}))
     assert sorted(session.wanted()) == [(0, [(0, 5)]), (1, [(1, 2)])]
 
 
@@ -130,9 +131,9 @@ def test_where_the_group_is_counts_for_the_assignment_that_was_asked_about() -> 
     session.asked = [beat]
     session.answer(member_epoch=3, assigned=(AT,))
     session.asked = [places]
-    session.answer(offsets=((AT, 5),))
+    session.answer(offsets=commits({AT: 5}))
     assert session.wanted() == []
-    session.answer(offsets=((AT, 9),))
+    session.answer(offsets=commits({AT: 9}))
     assert session.wanted() == [(0, [(0, 9)])]
 
 
@@ -141,7 +142,7 @@ def test_a_member_that_is_to_begin_at_the_end_does_so_only_where_the_group_has_n
     session.poll(max_wait_ms=10_000)
     session.answer(member_epoch=1, assigned=(AT, OTHER))
     answer_places_first(session)
-    session.answer(offsets=((AT, NONE), (OTHER, 4)))
+    session.answer(offsets=commits({AT: NONE, OTHER: 4}))
     assert session.wanted() == [(1, [(1, 4)])]
     session.answer_end(7)
     assert sorted(session.wanted()) == [(0, [(0, 7)]), (1, [(1, 4)])]
@@ -153,7 +154,7 @@ def test_a_question_under_way_still_counts_when_more_is_assigned() -> None:
     session.answer(member_epoch=1, assigned=(AT,))
     session.answer(member_epoch=2, assigned=(AT, OTHER))
     answer_places_first(session)
-    session.answer(offsets=((AT, 5),))
+    session.answer(offsets=commits({AT: 5}))
     assert session.wanted() == [(0, [(0, 5)])]
 
 
@@ -196,7 +197,7 @@ def test_a_commit_is_sent_again_until_it_is_answered_for_good(error: ErrorCode) 
     session.wait(Settings().retry_backoff_ms)
     session.asked = [each for each in session.asked if isinstance(each, messages.OffsetCommit)]
     again = session.answer()
-    assert (again.offsets, again.member_epoch) == (((AT, 1),), 2)
+    assert (again.offsets, again.member_epoch) == (commits({AT: 1}), 2)
     assert session.ends == [Offsets({"t-0": 1})]
 
 
@@ -235,7 +236,7 @@ def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the
     session.poll()
     kinds = [type(each) for each in session.asked]
     assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
-    assert {each.offsets for each in session.asked[:2]} == {((AT, 2),)}
+    assert {each.offsets for each in session.asked[:2]} == {commits({AT: 2})}
     assert session.asked[2].owned == ()
     first, second = (each.correlation for each in session.asked[:2])
     assert session.told == [OwnCommit(first, {"t-0": 2}), OwnCommit(second, {"t-0": 2})]
@@ -256,7 +257,7 @@ def test_who_is_no_member_asks_without_an_epoch_and_a_member_leaves_when_it_is_c
     session._do(session.model.ask_committed(session.now_us, [AT, OTHER], "asked"))
     beat = next(each for each in session.asked if isinstance(each, Beat))
     session.asked.remove(beat)
-    question = session.answer(offsets=((AT, 4), (OTHER, NONE)))
+    question = session.answer(offsets=commits({AT: 4, OTHER: NONE}))
     assert (question.member, question.member_epoch) == ("", NONE)
     assert session.ends == [Offsets({"t-0": 4})]
     session.asked.append(beat)
@@ -286,7 +287,7 @@ def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls(
     session.commit(1)
     session.close()
     *_, commit, left = session.asked
-    assert (commit.offsets, left.member_epoch) == (((AT, 2),), LEAVES)
+    assert (commit.offsets, left.member_epoch) == (commits({AT: 2}), LEAVES)
     assert session.ends == [Offsets({}, "ClientClosed")]
     assert [commit.answer for commit in session.told] == [None, Offsets({}, "ClientClosed")]
 
@@ -306,6 +307,6 @@ def test_a_client_waits_for_stable_offsets_whether_it_is_a_member_or_not() -> No
     session.wait(Settings().retry_backoff_ms)
     answer_places_first(session)
     for _ in range(2):
-        session.answer(offsets=((AT, 4),))
+        session.answer(offsets=commits({AT: 4}))
     assert session.ends == [Offsets({"t-0": 4})]
     assert session.wanted() == [(0, [(0, 4)])]

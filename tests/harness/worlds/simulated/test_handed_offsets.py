@@ -10,6 +10,7 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.group_coordinator import LOG
 from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
+from harness.worlds.simulated.network_client import commits
 from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel
 from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads import ErrorClass, EventType, SendOutcome, Settings
@@ -71,7 +72,7 @@ def test_the_log_of_groups_is_added_first_and_then_the_group_coordinator_is_aske
     assert (broker, adds.partitions) == (1, (LOG,))
     broker, commit = session.answer()
     assert broker == 2
-    expected = messages.TxnOffsetCommit(commit.correlation, *MEMBER, ((AT, 5),), 7, 0)
+    expected = messages.TxnOffsetCommit(commit.correlation, *MEMBER, commits({AT: 5}), 7, 0)
     assert (commit, session.outcomes["offsets"]) == (expected, OK)
     session.end("commit")
     broker, end = session.answer(producer_id=7, producer_epoch=1)
