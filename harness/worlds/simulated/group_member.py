@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from harness.broker.core import messages
-from harness.broker.core.types import TopicPartition
+from harness.broker.core.types import ErrorCode, TopicPartition
 from harness.worlds.simulated.coordinator_requests import CoordinatorRequests, Repeated
 from harness.worlds.simulated.network_client import MICROSECONDS
 
@@ -58,7 +58,7 @@ class GroupMember(ABC):
         """An answer to one of its own requests."""
 
     @abstractmethod
-    def commits_again(self, error: messages.ErrorCode) -> bool:
+    def commits_again(self, error: ErrorCode) -> bool:
         """True if a commit that met this error is to be sent again: the member has another identity soon."""
 
     @abstractmethod

@@ -27,7 +27,7 @@ class ReconciledMember(GroupMember):
 
     def __init__(self, *common: Any) -> None:
         super().__init__(*common)
-        self._name = f"member-{self._client}"
+        self._name = self._client
         self._epoch = JOINS
         self._given_up = False
         self._next: tuple[TopicPartition, ...] | None = None

@@ -9,8 +9,9 @@ from harness.broker.core import messages
 from harness.broker.core.messages import JOINS, LEAVES, Message
 from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
-from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
+from harness.worlds.simulated.group_consumer import GroupConsumerModel
 from harness.worlds.simulated.network_client import commits
+from harness.worlds.simulated.reconciled_member import BEATS_A_SESSION
 from tests.harness.worlds.simulated.client_session import MS
 from tests.harness.worlds.simulated.consumer_session import AT, OTHER, Session, batch
 from workloads.client import Assignment, Membership, Offsets, OwnCommit
