@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.broker.core.group_coordinator import GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.planted import WRONG, transacting
 from harness.lab.conform import RecordedTrace, hold, story_of, traces_in
 from harness.runs.stories import Story

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from harness.broker.core import group_coordinator, messages, transaction_coordinator
+from harness.broker.core import messages, transaction_coordinator
 from harness.broker.core.cleaner import EVERYTHING, Cleaner, cleaned_everywhere, cleaner_of
-from harness.broker.core.coordinator import Coordinator
+from harness.broker.core.coordinator import LOOK, Coordinator
 from harness.broker.core.effects import Context, Effect, Node, Timer
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import CleanedFollower
-from harness.broker.core.group_coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import ANSWERS, Group, GroupCoordinator
+from harness.broker.core.groups.coordinators import GroupCoordinators
 from harness.broker.core.log import Log
 from harness.broker.core.planted import with_bug
 from harness.broker.core.replica import Replica
@@ -25,6 +26,7 @@ from harness.broker.core.transaction_coordinator import TransactionCoordinator, 
 from harness.broker.core.types import (
     CONTROLLER,
     NONE,
+    OFFSETS_TOPIC,
     BrokerConfig,
     ErrorCode,
     Image,
@@ -71,8 +73,7 @@ class Broker(Node):
     _retentions: Outside[dict[TopicPartition, Retention]]
     _controller_lost: bool
     _transactions: TransactionCoordinator
-    _groups: GroupCoordinator
-    _coordinators: Outside[dict[TopicPartition, Coordinator]]
+    _groups: GroupCoordinators
     _forwarding: Outside[Forwarding]
     _producer_ids: Outside[ProducerIds]
     _make_log: Outside[Callable[[TopicPartition], Log]]
@@ -116,8 +117,7 @@ class Broker(Node):
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)
         of_transactions = with_bug(TransactionCoordinator, config.planted_bug)
         self._transactions = of_transactions(context, self._write_own, self._producer_ids.take)
-        self._groups = with_bug(GroupCoordinator, config.planted_bug)(context, self._write_own)
-        self._coordinators = {transaction_coordinator.LOG: self._transactions, group_coordinator.LOG: self._groups}
+        self._groups = GroupCoordinators(context, self._write_own, with_bug(GroupCoordinator, config.planted_bug))
         self._handlers = self._handlers_by_kind()
         self._timers = self._handlers_by_timer()
 
@@ -139,11 +139,7 @@ class Broker(Node):
             messages.AddPartitionsToTxn: self._transactions.add_partitions,
             messages.EndTxn: self._transactions.end,
             messages.WriteTxnMarkers: self._on_marker,
-            messages.ConsumerGroupHeartbeat: self._groups.ask,
-            messages.OffsetCommit: self._groups.ask,
-            messages.TxnOffsetCommit: self._groups.ask,
-            messages.DeleteGroup: self._groups.ask,
-            messages.OffsetFetch: self._groups.ask,
+            **dict.fromkeys(ANSWERS, self._groups.ask),
             messages.ProduceResponse: self._on_written,
             messages.CreateTopic: self._forwarding.forward,
             messages.DeleteTopic: self._forwarding.forward,
@@ -163,8 +159,7 @@ class Broker(Node):
             FLUSH.name: self._on_flush_timer,
             CLEAN.name: self._on_clean_timer,
             EXPIRE.name: self._on_expire_timer,
-            transaction_coordinator.LOOK.name: self._transactions.on_timer,
-            group_coordinator.LOOK.name: self._groups.on_timer,
+            LOOK: self._on_coordinator_timer,
         }
 
     # --- entries ---------------------------------------------------------------------------------------------------
@@ -310,11 +305,17 @@ class Broker(Node):
 
     def _coordinate(self, replica: Replica) -> None:
         """The broker leads a partition since now, or no longer; one of them makes it a coordinator."""
-        coordinator = self._coordinators.get(replica.partition)
+        coordinator = self._coordinator(replica.partition)
         if coordinator is not None and replica.leading:
             coordinator.lead(replica)
         elif coordinator is not None:
             coordinator.resign()
+
+    def _coordinator(self, log: TopicPartition) -> Coordinator | None:
+        """What this broker is while it leads this log partition."""
+        if log.topic == OFFSETS_TOPIC:
+            return self._groups.on(log)
+        return self._transactions if log == transaction_coordinator.LOG else None
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)
@@ -362,8 +363,9 @@ class Broker(Node):
             self._producer_ids.refill()
 
     def _on_marker(self, message: messages.WriteTxnMarkers) -> None:
-        """Have a marker written; on the log of groups it ends what is pending there, too."""
-        write = self._groups.end if message.partition == group_coordinator.LOG else self._requests.produce
+        """Have a marker written; on a log of groups it ends what is pending there, too."""
+        partition = message.partition
+        write = self._groups.on(partition).end if partition.topic == OFFSETS_TOPIC else self._requests.produce
         write(message)
 
     @property
@@ -376,14 +378,21 @@ class Broker(Node):
         """The transactional ids that it knows as their coordinator, or why it knows none (rule 50)."""
         return self._transactions.described()
 
-    def group(self, name: str) -> Group | None:
-        """The word of its coordinator about a group, as a client would be told; None where it coordinates none."""
-        return self._groups.word_of(name)
+    @property
+    def groups(self) -> tuple[ErrorCode, dict[str, Group]]:
+        """The groups that it knows as their coordinator, or that it reads about them just now."""
+        return self._groups.described()
+
+    def group(self, name: str) -> tuple[ErrorCode, Group]:
+        """A group as a client would be told of it, without members and offsets where it is not known; or why not."""
+        error, groups = self._groups.of(name).described()
+        return error, groups.get(name, Group())
 
     def _on_written(self, message: messages.ProduceResponse) -> None:
         """One of the coordinators has asked for it."""
         self._transactions.on_written(message)
-        self._groups.on_written(message)
+        if message.partition.topic == OFFSETS_TOPIC:
+            self._groups.on(message.partition).on_written(message)
 
     def _write_own(self, message: messages.Produce) -> None:
         """Append to a log of this broker; the answer is a message to itself."""
@@ -400,6 +409,12 @@ class Broker(Node):
         self._producer_ids.refill()
         for replica in self.replicas.values():
             replica.repeat_overdue_proposal()
+
+    def _on_coordinator_timer(self, look: tuple[TopicPartition, int]) -> None:
+        log, leader_epoch = look
+        coordinator = self._coordinator(log)
+        if coordinator is not None:
+            coordinator.on_timer(leader_epoch)
 
     def _on_fetch_timer(self, leader: NodeId) -> None:
         fetcher = self._fetchers.get(leader)

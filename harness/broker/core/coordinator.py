@@ -29,6 +29,8 @@ from harness.broker.core.types import (
 LOOK_EVERY_MS: Final = 100
 #: min.insync.replicas of the log of transactions, as in Kafka (transaction.state.log.min.isr).
 TRANSACTIONS_MIN_ISR: Final = 2
+#: The name of what reminds coordinators.
+LOOK: Final = "coordinate"
 #: No write waits for so long: its answer comes when it is committed, or when another broker leads.
 FOR_EVER_MS: Final = 10**9
 _EVERYTHING: Final = 2**62
@@ -41,24 +43,19 @@ class Coordinator:
         context: the broker's.
         write: appends to a log of this broker, and has it answer to itself.
         log: the log partition that has the coordinator's records.
-        reminder: what it is reminded by to look at what is due; the subject is the leader epoch.
     """
 
     _context: Context
     _write: Outside[Callable[[messages.Produce], None]]
     _log: Outside[TopicPartition]
-    _reminder: Outside[Timer]
     _replica: Replica | None
     _loaded_end: int
     _resumed: bool
 
-    def __init__(
-        self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition, reminder: Timer
-    ) -> None:
+    def __init__(self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition) -> None:
         self._context = context
         self._write = write
         self._log = log
-        self._reminder = reminder
         self.resign()
 
     def resign(self) -> None:
@@ -82,17 +79,20 @@ class Coordinator:
         """All that was read at the election is committed: only then it counts."""
         return replica.high_watermark >= self._loaded_end
 
-    def _unavailable(self) -> ErrorCode:
+    def _unable(self) -> ErrorCode:
         """The error of every request while this broker does not coordinate."""
         replica = self._replica
         if replica is None or not replica.leading:
             return ErrorCode.NOT_COORDINATOR
-        if not self._loaded(replica):
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if not self._resumed:
+        return NO_ERROR if self._loaded(replica) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def _unavailable(self) -> ErrorCode:
+        """The same; without an error this broker goes on from where the coordinator before it was."""
+        error = self._unable()
+        if not error and not self._resumed:
             self._resumed = True
             self._resume()
-        return NO_ERROR
+        return error
 
     def _resume(self) -> None:
         """Go on from where the coordinator before was, once what it knew is loaded."""
@@ -122,7 +122,12 @@ class Coordinator:
         self._write(messages.Produce(correlation, self._log, ACKS_ALL, FOR_EVER_MS, batch))
 
     def _look_again(self, replica: Replica) -> None:
-        self._context.remind(LOOK_EVERY_MS, Timer(self._reminder.name, replica.leader_epoch))
+        self._context.remind(LOOK_EVERY_MS, look_of(self._log, replica.leader_epoch))
+
+
+def look_of(log: TopicPartition, leader_epoch: int) -> Timer:
+    """What reminds the coordinator on this log to look at what is due in this leader epoch."""
+    return Timer(LOOK, (log, leader_epoch))
 
 
 def log_config(topic: str, defaults: TopicConfig, replicas: int) -> TopicConfig:

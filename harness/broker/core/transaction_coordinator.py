@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from harness.broker.core import messages
 from harness.broker.core.coordinator import FOR_EVER_MS, Coordinator, refusal_of
-from harness.broker.core.effects import Context, Timer
+from harness.broker.core.effects import Context
 from harness.broker.core.messages import Marker
 from harness.broker.core.replica import Replica
 from harness.broker.core.transactions import marker_batch
@@ -45,7 +45,6 @@ from harness.broker.core.types import (
 
 #: The log of the coordinator.
 LOG: Final = TopicPartition(TRANSACTIONS_TOPIC, 0)
-LOOK: Final = Timer("transactions")
 
 
 class TransactionState(IntEnum):
@@ -128,7 +127,7 @@ class TransactionCoordinator(Coordinator):
         self._new_producer_id = new_producer_id
         self._transactions = {}
         self._look_for_old_us = 0
-        super().__init__(context, write, LOG, LOOK)
+        super().__init__(context, write, LOG)
 
     # --- elections -----------------------------------------------------------------------------------------------
 

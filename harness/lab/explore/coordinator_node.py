@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from harness.broker.core import messages
 from harness.broker.core.broker import Broker
-from harness.broker.core.effects import Deliver, Effect, Timer
+from harness.broker.core.coordinator import look_of
+from harness.broker.core.effects import Deliver, Effect
 from harness.broker.core.log import Log, MemoryLog
 from harness.broker.core.messages import Message
 from harness.broker.core.replica import truncation_offset
@@ -49,15 +50,13 @@ _IDS_PER_EPOCH: Final = 10
 class Servers(NamedTuple):
     """The settings with which the brokers of a scope are started.
 
-    The coordinator leads ``log``, and looks at what is due with the reminder ``look``. The topic that is written to
-    has this number of ``partitions``.
+    The coordinator leads ``log``. The topic that is written to has this number of ``partitions``.
     """
 
     config: BrokerConfig
     topic: TopicConfig
     partitions: int
     log: TopicPartition
-    look: Timer
 
     def image(self, leader_epoch: int) -> Image:
         """The metadata in this leader epoch of the coordinator's log."""
@@ -117,7 +116,7 @@ class CoordinatorNode:
             return process.on_message(NOW_US, NodeId(event.peer), message)
         if event.kind == "fetch":
             return process.on_message(NOW_US, FOLLOWER, self._fetch(servers.log))
-        return process.on_timer(NOW_US + self._after_us(event), Timer(servers.look.name, self.leader_epoch))
+        return process.on_timer(NOW_US + self._after_us(event), look_of(servers.log, self.leader_epoch))
 
     def _after_us(self, event: NodeEvent) -> int:
         """The time after which it looks at what is due; what is to be due then is made ready."""

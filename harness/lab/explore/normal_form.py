@@ -24,7 +24,8 @@ from harness.broker.core.controller import Controller
 from harness.broker.core.effects import Deliver
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import NEVER_US, Follower
-from harness.broker.core.group_coordinator import Group
+from harness.broker.core.groups.coordinator import LOG as GROUPS_LOG
+from harness.broker.core.groups.coordinator import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import Message
 from harness.broker.core.replica import Replica
@@ -277,7 +278,7 @@ def settle_groups(broker: Broker) -> dict[int, int]:
     One change of a group is under way at a time, and a group's is numbered by the group. Every member was heard now;
     one that was not is an event of its own.
     """
-    coordinator = broker._groups
+    coordinator = broker._groups.on(GROUPS_LOG)
     for group in coordinator._groups.values():
         group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
         group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
@@ -296,5 +297,5 @@ def let_member_be_silent(broker: Broker, group: str, member: str) -> None:
 
 
 def group_of(broker: Broker, group: str) -> Group | None:
-    """A group as its coordinator knows it; None before that has read its log, or where no member ever came."""
-    return broker._groups._groups.get(group)
+    """A group as its coordinator knows it; None where no member ever came."""
+    return broker._groups.on(GROUPS_LOG)._groups.get(group)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from harness.broker.core import group_coordinator, transaction_coordinator
+from harness.broker.core import transaction_coordinator
 from harness.broker.core.broker import Broker
 from harness.broker.core.controller import Controller
 from harness.broker.core.effects import Core
+from harness.broker.core.groups import coordinator as group_coordinator
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.planted import with_bug
 from harness.broker.core.types import (

@@ -6,7 +6,7 @@ The coordinator is the leader of the log of groups, so it is found in the metada
 from __future__ import annotations
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.groups.coordinator import LOG
 from harness.worlds.simulated.network_client import NetworkClient
 
 

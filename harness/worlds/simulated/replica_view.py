@@ -65,16 +65,17 @@ class SimulatedReplicas:
     def group(self, node: int) -> GroupWord:
         """Read it from the broker's core."""
         broker = self._cluster.broker(node)
-        group = None if broker is None else broker.group(self._group)
-        if group is None:
+        if broker is None:
             return GroupWord()
-        members = group.record.members.values()
+        error, group = broker.group(self._group)
+        if error:
+            return GroupWord()
         return GroupWord(
             committed={
                 str(partition): remembered.offset for partition, remembered in group.offsets.everything().items()
             },
-            members=len(members),
-            assigned=sum(bool(member.assigned) for member in members),
+            members=group.members,
+            assigned=group.assigned,
         )
 
     def transaction(self, node: int, transactional_id: str) -> str | None:

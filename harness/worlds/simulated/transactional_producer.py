@@ -18,7 +18,8 @@ from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from harness.broker.core import group_coordinator, messages
+from harness.broker.core import messages
+from harness.broker.core.groups import coordinator as group_coordinator
 from harness.broker.core.transaction_coordinator import LOG
 from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue

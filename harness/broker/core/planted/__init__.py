@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from harness.broker.core.cleaner import Cleaner
 from harness.broker.core.controller import Controller
 from harness.broker.core.fetcher import Fetcher
-from harness.broker.core.group_coordinator import GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.planted import (
     answering,

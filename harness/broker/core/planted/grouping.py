@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from harness.broker.core.group_coordinator import Group, GroupCoordinator
-from harness.broker.core.group_membership import GroupRecord
+from harness.broker.core.groups.classic import ClassicRecord
+from harness.broker.core.groups.consumer import GroupRecord
+from harness.broker.core.groups.coordinator import Group, GroupCoordinator
 from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset, GroupRequest, RecordBatch
 from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 
@@ -11,7 +12,7 @@ from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 class TakesAnyCommit(GroupCoordinator):
     """A commit is taken whatever its member and its epoch (rule 44): one that was given up takes the group back."""
 
-    def _commit_error(self, record: GroupRecord, message: GroupRequest) -> ErrorCode:  # noqa: ARG002
+    def _commit_error(self, group: Group, message: GroupRequest) -> ErrorCode:  # noqa: ARG002
         return NO_ERROR
 
 
@@ -35,5 +36,5 @@ class LoadsFirstCommits(GroupCoordinator):
 class LoadsNoMembers(GroupCoordinator):
     """A new coordinator knows no member of a group, and counts its epochs from the start (rule 45)."""
 
-    def _load_members(self, group: Group, record: GroupRecord) -> None:
+    def _load_members(self, group: Group, record: GroupRecord | ClassicRecord) -> None:
         """Pass the record of the members over."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.broker.core.group_coordinator import Group, GroupCoordinator
-from harness.broker.core.group_membership import GroupRecord
+from harness.broker.core.groups.coordinator import Group, GroupCoordinator
 from harness.broker.core.messages import CommittedOffset, TxnOffsetCommit
 from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
 
@@ -41,7 +40,7 @@ class KeepsPendingOffsets(GroupCoordinator):
 class TakesOffsetsOfAnyMember(GroupCoordinator):
     """Offsets are taken with a transaction whatever the member and its epoch (rule 46): two members do a record."""
 
-    def _transactional_error(self, record: GroupRecord, message: TxnOffsetCommit) -> ErrorCode:  # noqa: ARG002
+    def _transactional_error(self, group: Group, message: TxnOffsetCommit) -> ErrorCode:  # noqa: ARG002
         return NO_ERROR
 
 

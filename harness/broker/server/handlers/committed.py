@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from harness.broker.core.group_offsets import GroupOffsets
+from harness.broker.core.groups.offsets import GroupOffsets
 from harness.broker.core.messages import RecordBatch
 from harness.broker.core.types import NONE, OFFSETS_TOPIC, TopicPartition, serving_partition
 from harness.broker.server.storage.batches import whole

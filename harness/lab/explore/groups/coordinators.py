@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from harness.broker.core.group_membership import GroupRecord
+from harness.broker.core.groups.consumer import GroupRecord
 from harness.broker.core.messages import NOT_COMMITTED
 from harness.broker.core.types import TopicPartition
 from harness.lab.explore.coordinator_node import TOPIC, CoordinatorNode

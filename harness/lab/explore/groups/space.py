@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple
 from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG, LOOK
+from harness.broker.core.groups.coordinator import LOG
 from harness.broker.core.invariants import Broken
 from harness.broker.core.messages import Message
 from harness.broker.core.types import NONE
@@ -54,7 +54,7 @@ class GroupSpace(CoordinatedSpace):
         super().__init__(0, constants.members, constants)
         self.scope = scope
         settings, partitions = scope.chosen, constants.partitions
-        servers = Servers(broker_config(settings), topic_config(settings), partitions, LOG, LOOK)
+        servers = Servers(broker_config(settings), topic_config(settings), partitions, LOG)
         self.nodes = CoordinatedNodes(servers)
         limits = {name: getattr(constants, name) for name in _LIMITED}
         self.facts = CountedFacts(limits, GroupFacts((), (NONE,) * partitions))

@@ -6,7 +6,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from harness.broker.core.transaction_coordinator import LOG, LOOK
+from harness.broker.core.transaction_coordinator import LOG
 from harness.lab.explore.coordinated_nodes import CoordinatedNodes
 from harness.lab.explore.coordinator_node import Servers
 from harness.lab.explore.transactions.producers import ProducerNode
@@ -20,7 +20,7 @@ class TransactionNodes(CoordinatedNodes[ProducerNode]):
 
     def __init__(self, scope: TransactionScope) -> None:
         settings, partitions = scope.chosen, scope.constants.partitions
-        super().__init__(Servers(broker_config(settings), topic_config(settings), partitions, LOG, LOOK))
+        super().__init__(Servers(broker_config(settings), topic_config(settings), partitions, LOG))
         self.parts: dict[int, PartitionCopy] = {}
         #: Under version 1 a producer asks for a new epoch after a record that it has given up.
         self._renews = settings.transaction_version == 1

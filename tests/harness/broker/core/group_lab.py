@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.groups.coordinator import LOG
 from harness.broker.core.messages import JOINS, LEAVES, CreateTopic
 from harness.broker.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicConfig, TopicPartition
 from tests.harness.broker.core.conftest import Lab

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.groups.coordinator import LOG
 from harness.broker.core.messages import Deletion, RecordBatch
 from harness.broker.core.types import NONE, BrokerConfig, ErrorCode, TopicConfig
 from tests.harness.broker.core.compacted import COMPACTED

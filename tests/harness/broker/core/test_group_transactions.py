@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.broker.core import messages, transaction_coordinator
-from harness.broker.core.group_coordinator import LOG
-from harness.broker.core.group_offsets import GroupOffsets
+from harness.broker.core.groups.coordinator import LOG
+from harness.broker.core.groups.offsets import GroupOffsets
 from harness.broker.core.messages import CreateTopic, Fetch, Marker, RecordBatch
 from harness.broker.core.types import (
     ACKS_ALL,

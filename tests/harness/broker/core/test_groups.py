@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG, WAITING_MAX
-from harness.broker.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
+from harness.broker.core.groups.consumer import GroupRecord, MemberRecord, reconciled, targets_of
+from harness.broker.core.groups.coordinator import LOG, WAITING_MAX
 from harness.broker.core.messages import JOINS, Fetch
 from harness.broker.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
 from nemesis.cluster import Link

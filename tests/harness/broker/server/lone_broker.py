@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from harness.broker.core import messages as core
 from harness.broker.core.broker import Broker
-from harness.broker.core.effects import Deliver, Timer
-from harness.broker.core.transaction_coordinator import LOG, LOOK
+from harness.broker.core.coordinator import look_of
+from harness.broker.core.effects import Deliver
+from harness.broker.core.transaction_coordinator import LOG
 from harness.broker.core.types import (
     CONTROLLER,
     OFFSETS_TOPIC,
@@ -85,7 +86,7 @@ class LoneBroker:
 
     def look(self) -> None:
         """Remind the coordinator of what is due."""
-        self._take(self.broker.on_timer(0, Timer(LOOK.name, LED.leader_epoch)))
+        self._take(self.broker.on_timer(0, look_of(LOG, LED.leader_epoch)))
 
     def _deliver(self, sender: int, message: core.Message) -> None:
         self._take(self.broker.on_message(0, sender, message))

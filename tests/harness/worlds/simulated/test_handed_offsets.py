@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.group_coordinator import LOG
+from harness.broker.core.groups.coordinator import LOG
 from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.network_client import commits
 from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel

@@ -5,7 +5,8 @@ import pytest
 
 from checkers import check_one as check
 from checkers import judge
-from harness.broker.core import group_coordinator, transaction_coordinator
+from harness.broker.core import transaction_coordinator
+from harness.broker.core.groups import coordinator as group_coordinator
 from harness.broker.core.messages import MoveLeader
 from harness.broker.core.types import NONE
 from harness.runs.run.performing import perform_run

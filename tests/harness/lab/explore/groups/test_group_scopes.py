@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkers import ANOMALIES
-from harness.broker.core.group_membership import GroupRecord, MemberRecord
+from harness.broker.core.groups.consumer import GroupRecord, MemberRecord
 from harness.broker.core.types import TopicPartition
 from harness.lab.explore import GROUP_RULES, GroupScope, Limits, exhaust, scope_named, steps_of
 from harness.lab.explore.groups.coordinators import GroupCopy

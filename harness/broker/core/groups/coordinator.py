@@ -1,15 +1,17 @@
 """The group coordinator: who is a member, what each may read, and the offsets that groups remember (rules 42 to 46).
 
-The leader of the one log partition of :data:`OFFSETS_TOPIC` is the coordinator of all groups. A group with its members
-is one record there, and each log partition's offset another. All that changes a group is written first, and counts, and
-is answered, once it is committed; what is asked of the group meanwhile waits for its turn. So a commit of a member that
-was given up meets the record that says so, and a member that is new reads all that was committed before it came.
+The leader of a log partition of :data:`OFFSETS_TOPIC` is the coordinator of the groups that it serves. A group with its
+members is one record there, and each log partition's offset another. All that changes a group is written first, and
+counts, and is answered, once it is committed; what is asked of the group meanwhile waits for its turn. So a commit of a
+member that was given up meets the record that says so, and a member that is new reads all that was committed before it
+came.
 
-A commit in a transaction is such a record, too, written for the producer; a marker on this log decides about it. A
-group is deleted by tombstones of all that is its own, and so is one that was idle for offsets.retention.minutes.
+A group has one of two protocols, which its record names, or none yet. By KIP-848 (:mod:`consumer`) each change of a
+member is a record. By the classic protocol (:mod:`classic`) each generation is: joining, and being alive, are not
+written, and wait for nobody's turn.
 
-A member is known by its name and its epoch. Heartbeats keep it in the group; silence for a session, or a log partition
-that it does not give up in time, ends its membership.
+A commit in a transaction is a record, too, written for the producer; a marker on this log decides about it. A group is
+deleted by tombstones of all that is its own, and so is one that was idle for offsets.retention.minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -25,9 +27,10 @@ from typing_extensions import override
 
 from harness.broker.core import messages
 from harness.broker.core.coordinator import Coordinator, refusal_of
-from harness.broker.core.effects import Context, Timer
-from harness.broker.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
-from harness.broker.core.group_offsets import GroupOffsets
+from harness.broker.core.effects import Context
+from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord, State
+from harness.broker.core.groups.consumer import GroupRecord, MemberRecord, reconciled, targets_of
+from harness.broker.core.groups.offsets import GroupOffsets
 from harness.broker.core.messages import (
     JOINS,
     LEAVES,
@@ -48,18 +51,27 @@ from harness.broker.core.types import (
     TopicPartition,
 )
 
-#: The log of the coordinator.
+#: The log of the coordinator, where there is only one.
 LOG: Final = TopicPartition(OFFSETS_TOPIC, 0)
-LOOK: Final = Timer("groups")
+#: Groups of one coordinator.
+GROUPS_MAX: Final = 10_000
 #: Requests that wait for their turn at one group. Clients have one under way each; more have given up waiting.
 WAITING_MAX: Final = 1_000
-_ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]] = {
+#: Every request of groups, and its answer.
+ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]] = {
     messages.ConsumerGroupHeartbeat: messages.ConsumerGroupHeartbeatResponse,
+    messages.JoinGroup: messages.JoinGroupResponse,
+    messages.SyncGroup: messages.SyncGroupResponse,
+    messages.GroupHeartbeat: messages.GroupHeartbeatResponse,
+    messages.LeaveGroup: messages.LeaveGroupResponse,
     messages.OffsetCommit: messages.OffsetCommitResponse,
     messages.TxnOffsetCommit: messages.TxnOffsetCommitResponse,
     messages.OffsetFetch: messages.OffsetFetchResponse,
     messages.DeleteGroup: messages.DeleteGroupResponse,
+    messages.DeleteOffsets: messages.DeleteOffsetsResponse,
 }
+_CLASSIC: Final = frozenset({messages.JoinGroup, messages.SyncGroup, messages.GroupHeartbeat, messages.LeaveGroup})
+_Record: TypeAlias = GroupRecord | ClassicRecord
 
 
 class RecordKey(msgspec.Struct, frozen=True, array_like=True):
@@ -72,18 +84,36 @@ class RecordKey(msgspec.Struct, frozen=True, array_like=True):
 class _UnderWay(msgspec.Struct, frozen=True):
     """A change that is being written, and the answer that its client gets when it is committed.
 
-    ``producer`` is the id and epoch of the one with whose transaction the offsets count, None where they count at once.
+    ``producer`` is the id and epoch of the one with whose transaction the ``offsets`` count, None where they count at
+    once. Offsets that are ``dropped`` are deleted.
     """
 
     record: GroupRecord
-    offsets: dict[TopicPartition, CommittedOffset]
     client: NodeId
     answer: messages.GroupAnswer | None
+    offsets: dict[TopicPartition, CommittedOffset] = {}
     producer: tuple[int, int] | None = None
+    dropped: tuple[TopicPartition, ...] = ()
+
+    def turns(self, record: GroupRecord) -> bool:
+        """The members will be others than in this record."""
+        return self.record != record
 
 
 class _Deletion(_UnderWay, frozen=True):
     """The group is forgotten, with all its offsets (rule 57)."""
+
+    @override
+    def turns(self, record: GroupRecord) -> bool:
+        return True
+
+
+class _Generation(msgspec.Struct, frozen=True):
+    """A generation of a classic group that is being written."""
+
+    name: str
+    group: ClassicGroup
+    record: ClassicRecord
 
 
 class _Marking(msgspec.Struct, frozen=True):
@@ -103,11 +133,13 @@ class _Waiting(msgspec.Struct, frozen=True):
 class Group(msgspec.Struct, eq=False):
     """One group: what is committed of it, the change that is under way, and who waits.
 
-    ``heard_us`` is when each member was last heard, ``revoking_us`` since when one has something to give up, and
-    ``changed_us`` when the group last changed. None is in the log: for a new coordinator these times begin again.
+    ``record`` has the members by KIP-848, and ``classic`` those by the classic protocol: one of them has none.
+    ``heard_us`` is when each member of the record was last heard, ``revoking_us`` since when one has something to give
+    up, and ``changed_us`` when the group last changed. None is in the log: for a new coordinator they begin again.
     """
 
     record: GroupRecord = GroupRecord()
+    classic: ClassicGroup | None = None
     offsets: GroupOffsets[CommittedOffset] = msgspec.field(default_factory=GroupOffsets)
     next: _UnderWay | None = None
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
@@ -115,6 +147,44 @@ class Group(msgspec.Struct, eq=False):
     revoking_us: dict[str, int] = {}
     #: No search waits for so long.
     changed_us: Outside[int] = 0
+
+    @property
+    def members(self) -> int:
+        """The number of its members."""
+        return len(self.record.members) + (0 if self.classic is None else len(self.classic.members))
+
+    @property
+    def assigned(self) -> int:
+        """The number of members that have something to read."""
+        if self.classic is not None:
+            return sum(bool(member.told.assignment) for member in self.classic.members.values())
+        return sum(bool(member.assigned) for member in self.record.members.values())
+
+    @property
+    def empty(self) -> bool:
+        """It has no member, and none comes."""
+        return not self.record.members and (self.classic is None or self.classic.state is State.EMPTY)
+
+    @property
+    def known(self) -> bool:
+        """Somebody was a member, is about to be, or has committed."""
+        classic = self.classic is not None and not self.classic.untouched
+        return classic or bool(self.record.epoch or self.offsets.partitions())
+
+    def holds_up(self, message: messages.GroupRequest) -> bool:
+        """A change is under way for which this request has to wait.
+
+        A member by the classic protocol waits only where the group is about to go, or to have the other protocol.
+        """
+        if self.next is None or type(message) not in _CLASSIC:
+            return self.next is not None
+        return self.classic is None or self.next.turns(self.record)
+
+    def reads(self, topic: str) -> bool:
+        """Members read this topic, or may (rule 56)."""
+        if self.classic is not None:
+            return self.classic.protocol_type == CONSUMER and self.classic.reads(topic)
+        return any(topic in member.topics for member in self.record.members.values())
 
     def timed(self, now_us: int) -> None:
         """Forget times of members that have gone, and begin those of members that are new."""
@@ -135,50 +205,32 @@ class Group(msgspec.Struct, eq=False):
 
     def idle(self, now_us: int, retention_us: int) -> bool:
         """It has no member, and offsets that are not pending and may be forgotten now."""
-        if self.record.members or now_us - self.changed_us <= retention_us:
+        if not self.empty or now_us - self.changed_us <= retention_us:
             return False
         partitions = self.offsets.partitions()
         return bool(partitions) and not self.offsets.unstable(partitions)
 
 
 class GroupCoordinator(Coordinator):
-    """The part of one broker that coordinates groups. It does something only while that leads :data:`LOG`.
-
-    It reads the log when it is first asked: brokers over sockets coordinate groups by themselves, and never ask it.
-    """
+    """The part of one broker that coordinates the groups of one log partition, while it leads that."""
 
     _groups: dict[str, Group]
     _asked: dict[int, str]
+    _generations: dict[int, _Generation]
     _markers: dict[int, _Marking]
-    _has_read: bool
+    _named: int
 
-    def __init__(self, context: Context, write: Callable[[messages.Produce], None]) -> None:
+    def __init__(self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition) -> None:
         self._groups = {}
-        super().__init__(context, write, LOG, LOOK)
+        super().__init__(context, write, log)
 
-    @property
-    def members(self) -> int | None:
-        """The number of members, as far as it is committed; None where it does not coordinate, or has not read."""
-        if self._replica is None or not self._has_read:
-            return None
-        return sum(len(group.record.members) for group in self._groups.values())
+    def described(self) -> tuple[ErrorCode, dict[str, Group]]:
+        """Every group as a client would be told of it now, or the error of a broker that does not know.
 
-    def word_of(self, name: str) -> Group | None:
-        """The group of this name as a client would be told of it now; None where this broker does not coordinate.
-
-        What was not read yet is not read by this: it has no effect.
+        This has no effect.
         """
-        replica = self._replica
-        if replica is None or not replica.leading:
-            return None
-        if self._has_read:
-            return self._groups.get(name, Group()) if self._loaded(replica) else None
-        return type(self)(self._context, self._write)._word_of_log(name, replica)  # noqa: SLF001 - of the same class
-
-    def _word_of_log(self, name: str, replica: Replica) -> Group | None:
-        self.lead(replica)
-        self._load(replica)
-        return self.word_of(name)
+        error = self._unable()
+        return error, {} if error else {name: group for name, group in self._groups.items() if group.known}
 
     # --- elections -----------------------------------------------------------------------------------------------
 
@@ -191,28 +243,19 @@ class GroupCoordinator(Coordinator):
                 self._refuse(group.next.client, group.next.answer, ErrorCode.NOT_COORDINATOR)
             for waiting in group.waiting:
                 self._refuse(waiting.client, _answer_to(waiting.message), ErrorCode.NOT_COORDINATOR)
+            if group.classic is not None:
+                group.classic.abandon()
+                self._tell(group.classic)
         self._groups = {}
         self._asked = {}
+        self._generations = {}
         self._markers = {}
-        self._has_read = False
+        self._named = 0
 
     @override
-    def _unavailable(self) -> ErrorCode:
-        replica = self._replica
-        if replica is not None and not self._has_read:
-            self._load(replica)
-            self._look_again(replica)
-        return super()._unavailable()
-
-    @override
-    def _resume(self) -> None:
-        """Let the sessions of all members begin again (rule 45)."""
-        for group in self._groups.values():
-            group.timed(self._context.now_us)
-
-    def _load(self, replica: Replica) -> None:
+    def lead(self, replica: Replica) -> None:
         """Read the log to its end (rule 45)."""
-        self._has_read = True
+        super().lead(replica)
         for batch in self._read(replica):
             if batch.marker is not None:
                 self._decide(batch.producer_id, commit=batch.marker.commit)
@@ -223,20 +266,32 @@ class GroupCoordinator(Coordinator):
                 if type(record) is messages.Deletion:
                     self._load_deletion(group, named.partition)
                 elif named.partition is None:
-                    self._load_members(group, msgspec.msgpack.decode(value, type=GroupRecord))
+                    self._load_members(group, msgspec.msgpack.decode(value, type=_Record))
                 else:
                     offset = msgspec.msgpack.decode(value, type=CommittedOffset)
                     self._load_offset(group, named.partition, offset, batch)
+        self._look_again(replica)
+
+    @override
+    def _resume(self) -> None:
+        """Let the sessions of all members begin again (rule 45)."""
+        for group in self._groups.values():
+            group.timed(self._context.now_us)
+            if group.classic is not None:
+                group.classic.resume(self._context.now_us)
 
     def _load_deletion(self, group: Group, partition: TopicPartition | None) -> None:
         """A tombstone of the group, or of one offset (rule 57)."""
         if partition is None:
-            group.record = GroupRecord()
+            group.record, group.classic = GroupRecord(), None
         else:
             group.offsets.drop((partition,))
 
-    def _load_members(self, group: Group, record: GroupRecord) -> None:
-        group.record = record
+    def _load_members(self, group: Group, record: _Record) -> None:
+        if isinstance(record, ClassicRecord):
+            group.record, group.classic = GroupRecord(), ClassicGroup.loaded(record)
+        else:
+            group.record, group.classic = record, None
 
     def _load_offset(
         self, group: Group, partition: TopicPartition, offset: CommittedOffset, batch: RecordBatch
@@ -247,28 +302,36 @@ class GroupCoordinator(Coordinator):
 
     @override
     def _look(self) -> None:
-        """Give up who is silent (rule 43), and groups that are idle (rule 57)."""
+        """Give up who is silent (rules 43 and 54), and groups that are idle (rule 57)."""
         now_us, config = self._context.now_us, self._context.config
-        for name, group in self._groups.items():
+        for name, group in list(self._groups.items()):
+            if group.classic is not None:
+                group.classic.expire(now_us)
+                self._pursue(name, group.classic)
             if group.next is not None:
                 continue
             if silent := group.silent(now_us, config.session_timeout_ms * 1000):
                 self._change(name, group, group.record.without(silent), NO_NODE, None)
             elif group.idle(now_us, config.offsets_retention_minutes * 60_000_000):
                 self._delete(name, group, NO_NODE, None)
+            self._forget_unknown(name, group)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
     def ask(self, message: messages.GroupRequest) -> None:
         """Answer, or let the request wait while a change of its group is under way."""
         client, error = self._context.sender, self._unavailable()
+        group = self._groups.get(message.group)
+        if group is None and len(self._groups) >= GROUPS_MAX:
+            error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
         if error:
             self._refuse(client, _answer_to(message), error)
             return
-        group = self._groups.setdefault(message.group, Group())
+        group = group or self._groups.setdefault(message.group, Group())
         self._hear(group, message)
-        if group.next is None:
+        if not group.holds_up(message):
             self._serve(client, group, message)
+            self._forget_unknown(message.group, group)
         elif len(group.waiting) < WAITING_MAX:
             group.waiting.append(_Waiting(client, message))
         else:
@@ -289,13 +352,75 @@ class GroupCoordinator(Coordinator):
             self._fetch(client, group, message)
         elif isinstance(message, messages.DeleteGroup):
             self._asked_to_delete(client, group, message)
+        elif isinstance(message, messages.DeleteOffsets):
+            self._asked_to_drop(client, group, message)
+        else:
+            self._classic_call(client, group, message)
+
+    def _forget_unknown(self, name: str, group: Group) -> None:
+        """A question about a group does not make it one."""
+        if group.next is None and not group.waiting and not group.known:
+            self._groups.pop(name, None)
+
+    # --- members by the classic protocol -------------------------------------------------------------------------
+
+    def _classic_call(self, client: NodeId, group: Group, message: messages.GroupRequest) -> None:
+        """Rules 51 to 54: a group without members may take this protocol; one with others has none of it."""
+        if group.classic is None:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+            if isinstance(message, messages.JoinGroup):
+                error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if group.record.members else NO_ERROR
+            if error:
+                self._refuse(client, _answer_to(message), error)
+                return
+            group.classic, group.record = self._first_generation(group.record), GroupRecord()
+        group.classic.handle(self._context.now_us, client, message, self._new_name(message))
+        self._pursue(message.group, group.classic)
+
+    def _first_generation(self, record: GroupRecord) -> ClassicGroup:
+        """A group that had another protocol goes on counting: no epoch of it is a generation."""
+        return ClassicGroup(generation=record.epoch)
+
+    def _new_name(self, message: messages.GroupRequest) -> str:
+        """A name that no coordinator has given: none before leads in this leader epoch."""
+        if not isinstance(message, messages.JoinGroup) or message.member:
+            return ""
+        self._named += 1
+        epoch = NONE if self._replica is None else self._replica.leader_epoch
+        return f"{message.client_id or 'member'}-{epoch}-{self._named}"
+
+    def _pursue(self, name: str, group: ClassicGroup) -> None:
+        """Send the answers of a classic group that fell due, and write its generation."""
+        self._tell(group)
+        record, group.due = group.due, None
+        if record is not None:
+            correlation = self._context.correlation()
+            self._generations[correlation] = _Generation(name, group, record)
+            self._append(correlation, (msgspec.msgpack.encode(RecordKey(name)), msgspec.msgpack.encode(record)))
+
+    def _tell(self, group: ClassicGroup) -> None:
+        for client, answer in group.take():
+            self._context.send(client, answer)
+
+    def _on_generation(self, generation: _Generation, error: ErrorCode) -> None:
+        now_us = self._context.now_us
+        generation.group.written(now_us, generation.record, refusal_of(error) if error else NO_ERROR)
+        self._pursue(generation.name, generation.group)
+        if generation.name in self._groups:
+            self._groups[generation.name].changed_us = now_us
+
+    # --- members by KIP-848 --------------------------------------------------------------------------------------
 
     def _heartbeat(self, client: NodeId, group: Group, message: messages.ConsumerGroupHeartbeat) -> None:
         """Rule 43: let a member come, stay or go, and tell it what it may read."""
         record, name = group.record, message.member
         answer = messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR)
         joins = message.member_epoch == JOINS
-        error = NO_ERROR if joins else _epoch_error(record.members.get(name), message)
+        if group.classic is not None:
+            error = NO_ERROR if joins and group.empty else ErrorCode.GROUP_ID_NOT_FOUND
+            record = GroupRecord(group.classic.generation)
+        else:
+            error = NO_ERROR if joins else _epoch_error(record.members.get(name), message)
         if error:
             self._refuse(client, answer, error)
             return
@@ -321,34 +446,48 @@ class GroupCoordinator(Coordinator):
         state = self._context.image.topics.get(topic)
         return 0 if state is None else len(state.partitions)
 
+    # --- offsets -------------------------------------------------------------------------------------------------
+
     def _commit(self, client: NodeId, group: Group, message: messages.OffsetCommit) -> None:
         """Rule 44: have offsets written, of a member in its present epoch only. Rule 46: in a transaction likewise."""
-        answer, error = _answer_to(message), self._commit_error(group.record, message)
         producer: tuple[int, int] | None = None
         if isinstance(message, messages.TxnOffsetCommit):
-            error = self._transactional_error(group.record, message)
+            error = self._transactional_error(group, message)
             producer = (message.producer_id, message.producer_epoch)
+        else:
+            error = self._commit_error(group, message)
+        answer = _answer_to(message)
         if error:
             self._refuse(client, answer, error)
         else:
-            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer, producer))
+            self._put(message.group, group, _UnderWay(group.record, client, answer, dict(message.offsets), producer))
 
-    def _commit_error(self, record: GroupRecord, message: messages.GroupRequest) -> ErrorCode:
-        """Only a member may commit while there are members."""
-        return NO_ERROR if not record.members and not message.member else _member_error(record, message)
+    def _commit_error(self, group: Group, message: messages.GroupRequest) -> ErrorCode:
+        """Only a member may commit while there are members (rules 44 and 55)."""
+        if group.empty:
+            return NO_ERROR if message.member_epoch == NONE else ErrorCode.UNKNOWN_MEMBER_ID
+        if group.classic is None:
+            return _member_error(group.record, message)
+        return group.classic.commit_error(self._context.now_us, message.member, message.member_epoch)
 
-    def _transactional_error(self, record: GroupRecord, message: messages.TxnOffsetCommit) -> ErrorCode:
-        """The same as without a transaction; the error has the name that it had before KIP-848."""
-        error = self._commit_error(record, message)
+    def _transactional_error(self, group: Group, message: messages.TxnOffsetCommit) -> ErrorCode:
+        """The same as without a transaction; the error of another epoch has the name that it had before KIP-848.
+
+        A classic group believes a producer that names no member, and lets none wait for an assignment.
+        """
+        if group.classic is not None and not message.member and message.member_epoch == NONE:
+            return NO_ERROR
+        error = self._commit_error(group, message)
+        if error is ErrorCode.REBALANCE_IN_PROGRESS:
+            return NO_ERROR
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def _fetch(self, client: NodeId, group: Group, message: messages.OffsetFetch) -> None:
         """Rule 44: a member asks in its present epoch, so a coordinator that was superseded cannot mislead it."""
-        error = _member_error(group.record, message) if message.member else NO_ERROR
-        if error:
+        if message.member and group.classic is None and (error := _member_error(group.record, message)):
             self._refuse(client, _answer_to(message), error)
             return
-        asked = group.offsets.partitions() if message.partitions is None else message.partitions
+        asked = sorted(group.offsets.partitions()) if message.partitions is None else message.partitions
         unstable = self._unstable(group, asked) if message.require_stable else ()
         told = [(each, group.offsets.of(each, NOT_COMMITTED)) for each in asked if each not in unstable]
         error = ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else NO_ERROR
@@ -358,15 +497,33 @@ class GroupCoordinator(Coordinator):
         """Rule 46: those whose offset may be superseded by a transaction that is open."""
         return tuple(each for each in asked if group.offsets.unstable((each,)))
 
+    # --- deletions -----------------------------------------------------------------------------------------------
+
     def _asked_to_delete(self, client: NodeId, group: Group, message: messages.DeleteGroup) -> None:
         """Rule 57: only a group without members is deleted."""
         answer = _answer_to(message)
-        if group.record.members:
+        if not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
-        elif not group.record.epoch and not group.offsets.partitions():
+        elif not group.known:
             self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             self._delete(message.group, group, client, answer)
+
+    def _asked_to_drop(self, client: NodeId, group: Group, message: messages.DeleteOffsets) -> None:
+        """Rule 56: offsets stay of what members read, and all of them while members are not consumers."""
+        read = tuple(each for each in message.partitions if group.reads(each.topic))
+        answer = messages.DeleteOffsetsResponse(message.correlation, NO_ERROR, read)
+        doomed = group.offsets.partitions().intersection(message.partitions).difference(read)
+        classic = group.classic
+        if not group.known:
+            self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
+        elif classic is not None and classic.protocol_type != CONSUMER and not group.empty:
+            self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
+        elif doomed:
+            change = _UnderWay(group.record, client, answer, dropped=tuple(sorted(doomed)))
+            self._put(message.group, group, change)
+        else:
+            self._context.send(client, answer)
 
     # --- changes -------------------------------------------------------------------------------------------------
 
@@ -374,24 +531,26 @@ class GroupCoordinator(Coordinator):
         self, name: str, group: Group, record: GroupRecord, client: NodeId, answer: messages.GroupAnswer | None
     ) -> None:
         """Have another state of the members written."""
-        self._put(name, group, _UnderWay(record, {}, client, answer))
+        self._put(name, group, _UnderWay(record, client, answer))
 
     def _delete(self, name: str, group: Group, client: NodeId, answer: messages.GroupAnswer | None) -> None:
         """Have tombstones written of all that the group has, of what is pending too (rule 57)."""
-        self._put(name, group, _Deletion(GroupRecord(), {}, client, answer))
+        partitions = tuple(sorted(group.offsets.partitions()))
+        self._put(name, group, _Deletion(GroupRecord(), client, answer, dropped=partitions))
 
     def _put(self, name: str, group: Group, change: _UnderWay) -> None:
         group.next = change
         correlation = self._context.correlation()
         self._asked[correlation] = name
         encode = msgspec.msgpack.encode
+        dropped = [*map(partial(RecordKey, name), change.dropped)]
         if type(change) is _Deletion:
-            keys = [*map(partial(RecordKey, name), sorted(group.offsets.partitions())), RecordKey(name)]
-            records = [content_of_record(encode(key), b"", tombstone=True) for key in keys]
-        else:
-            records = [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
-            records = records or [(encode(RecordKey(name)), encode(change.record))]
-        self._append(correlation, *records, producer=change.producer)
+            dropped.append(RecordKey(name))
+        records = [content_of_record(encode(key), b"", tombstone=True) for key in dropped]
+        records += [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
+        self._append(
+            correlation, *(records or [(encode(RecordKey(name)), encode(change.record))]), producer=change.producer
+        )
 
     def end(self, message: messages.WriteTxnMarkers) -> None:
         """Rule 46: have a marker written; with it the producer's offsets count, or are gone."""
@@ -408,6 +567,9 @@ class GroupCoordinator(Coordinator):
         marking = self._markers.pop(message.correlation, None)
         if marking is not None:
             self._on_marker(marking, message)
+        generation = self._generations.pop(message.correlation, None)
+        if generation is not None:
+            self._on_generation(generation, message.error)
         name = self._asked.pop(message.correlation, None)
         if name is None:
             return
@@ -415,20 +577,24 @@ class GroupCoordinator(Coordinator):
         done, group.next = group.next, None
         assert done is not None, "one change of a group is under way at a time"
         if not message.error:
-            group.record = done.record
-            if type(done) is _Deletion:
-                group.offsets = GroupOffsets()
-            producer_id = NONE if done.producer is None else done.producer[0]
-            self._keep(group, done.offsets, message.base_offset, producer_id)
-            group.timed(self._context.now_us)
+            self._apply(group, done, message.base_offset)
         if done.answer is not None:
             if message.error:
                 self._refuse(done.client, done.answer, refusal_of(message.error))
             else:
                 self._context.send(done.client, done.answer)
-        while group.waiting and group.next is None:
+        while group.waiting and not group.holds_up(group.waiting[0].message):
             waiting = group.waiting.popleft()
             self._serve(waiting.client, group, waiting.message)
+        self._forget_unknown(name, group)
+
+    def _apply(self, group: Group, done: _UnderWay, log_offset: int) -> None:
+        """A change is committed."""
+        if done.turns(group.record):
+            group.record, group.classic = done.record, None
+        group.offsets.drop(done.dropped)
+        self._keep(group, done.offsets, log_offset, NONE if done.producer is None else done.producer[0])
+        group.timed(self._context.now_us)
 
     def _on_marker(self, marking: _Marking, written: messages.ProduceResponse) -> None:
         batch = marking.message.batch
@@ -475,4 +641,4 @@ def _member_error(record: GroupRecord, message: messages.GroupRequest) -> ErrorC
 
 def _answer_to(message: messages.GroupRequest) -> messages.GroupAnswer:
     """The empty answer to a request."""
-    return _ANSWERS[type(message)](message.correlation, NO_ERROR)
+    return ANSWERS[type(message)](message.correlation, NO_ERROR)

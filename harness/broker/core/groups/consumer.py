@@ -45,8 +45,8 @@ class MemberRecord(msgspec.Struct, frozen=True):
         return {*self.assigned, *self.revoking}
 
 
-class GroupRecord(msgspec.Struct, frozen=True):
-    """A group: the value of a record of the coordinator's log."""
+class GroupRecord(msgspec.Struct, frozen=True, tag="consumer"):
+    """A group with this protocol: the value of a record of the coordinator's log."""
 
     epoch: int = 0
     members: dict[str, MemberRecord] = {}
