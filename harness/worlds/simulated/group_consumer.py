@@ -6,6 +6,10 @@ repeated after ``retry.backoff.ms`` until it is answered for good, or the call's
 as long as for a record where that is more (``delivery.timeout.ms``; librdkafka has 60 s). As Kafka's Java client, it
 always asks for stable offsets, and so waits for transactions that are open (KIP-447).
 
+What it commits carries the leader epoch of the record before it, as what Kafka's Java client commits by itself, or is
+asked to without offsets. Who begins there believes no leader of an older epoch, and validates the position first
+(KIP-320): a deposed leader whose log is shorter makes nobody start over.
+
 A member asks while a poll or a commit is open: one that does neither is a process that stands still, and the
 coordinator gives it up. What it was assigned it takes over in a poll.
 """
@@ -206,7 +210,15 @@ class GroupConsumerModel(ConsumerModel):
 
     def _commit_of(self, identity: Identity, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
         correlation, group = self._net.next_correlation(), self._requests.group
-        return messages.OffsetCommit(correlation, group, *identity, commits(offsets))
+        reached = tuple(
+            (each, CommittedOffset(offset, self._epoch_at(each, offset))) for each, offset in offsets.items()
+        )
+        return messages.OffsetCommit(correlation, group, *identity, reached)
+
+    def _epoch_at(self, partition: TopicPartition, offset: int) -> int:
+        """The leader epoch of the record before ``offset``, where the member has read it."""
+        assigned = self._assigned.get(partition)
+        return NONE if assigned is None else assigned.epoch_before(offset)
 
     def _commit_by_itself(self, now_us: int) -> None:
         """Let the group remember what was handed over before this poll, whatever becomes of it."""
@@ -302,14 +314,21 @@ class GroupConsumerModel(ConsumerModel):
             self._member.on_answer(now_us, answer)
 
     def _on_places(self, now_us: int, asked: _Places, answer: messages.OffsetFetchResponse) -> None:
-        """Begin where the group is; where it remembers nothing, or less than that, auto.offset.reset decides."""
+        """Begin where the group is; where it remembers nothing, auto.offset.reset decides."""
         if answer.error != NO_ERROR:
             self._requests.repeat(now_us, asked)
             return
         for each, (partition, remembered) in zip(asked.assigned, answer.offsets, strict=True):
             if self._unplaced.get(partition) is each:
                 del self._unplaced[partition]
-                each.position = None if remembered == NOT_COMMITTED else remembered.offset
+                self._start(each, remembered)
+
+    def _start(self, assigned: Assigned, remembered: CommittedOffset) -> None:
+        if remembered == NOT_COMMITTED:
+            assigned.start_at(None)
+            return
+        assigned.start_at(remembered.offset, remembered.leader_epoch, unproved=True)
+        self._net.learn_epoch(assigned.partition, remembered.leader_epoch)
 
     def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
         again = {*NOT_COORDINATING, ErrorCode.UNSTABLE_OFFSET_COMMIT}

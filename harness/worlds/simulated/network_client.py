@@ -19,7 +19,7 @@ import msgspec
 
 from harness.broker.core.effects import Arm, Deliver, Timer
 from harness.broker.core.messages import CommittedOffset, Message, Metadata, MetadataResponse
-from harness.broker.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
+from harness.broker.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000
@@ -224,6 +224,13 @@ class NetworkClient:
             self._metadata_wanted = True
             return None
         return leader
+
+    def learn_epoch(self, partition: TopicPartition, epoch: int) -> None:
+        """There is a leader of this epoch: one of an older epoch that is known is none any more (KIP-320)."""
+        known = self._leaders.get(partition)
+        if known is None or known[1] < epoch:
+            self._leaders[partition] = (NONE, epoch)
+            self._metadata_wanted = True
 
     def reachable_leader(self, now_us: int, partition: TopicPartition) -> int | None:
         """The leader, where the connection to it is open; else see to it that there will be one."""

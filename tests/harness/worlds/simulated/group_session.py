@@ -5,8 +5,8 @@ from typing import Any
 from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.messages import Message
-from harness.broker.core.types import ErrorCode, TopicPartition
+from harness.broker.core.messages import CommittedOffset, Message
+from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.group_consumer import GroupConsumerModel
 from harness.worlds.simulated.network_client import commits
 from tests.harness.worlds.simulated.consumer_session import AT, Session
@@ -14,6 +14,12 @@ from workloads.client import Assignment, Membership, OwnCommit
 from workloads.settings import GroupProtocol, OffsetReset, Settings
 
 SESSION_MS = 900
+NOT_KNOWN = messages.EpochEnd(NONE, NONE)
+
+
+def reached(offset: int, epoch: int = 0) -> tuple[tuple[TopicPartition, CommittedOffset], ...]:
+    """A commit of what was read of the first log partition, the last of it of this leader epoch."""
+    return ((AT, CommittedOffset(offset, epoch)),)
 
 
 class GroupSession(Session):
@@ -30,6 +36,7 @@ class GroupSession(Session):
         delivery_timeout_ms: int = 5_000,
     ) -> None:
         self.asked: list[Any] = []
+        self.epochs_asked: list[tuple[int, messages.OffsetForLeaderEpoch]] = []
         self.assignments: list[tuple[str, ...]] = []
         self.generations: list[int | None] = []
         self.told: list[OwnCommit] = []
@@ -54,7 +61,9 @@ class GroupSession(Session):
 
     @override
     def _serve(self, broker: int, message: Message) -> None:
-        if isinstance(message, messages.GroupRequest):
+        if isinstance(message, messages.OffsetForLeaderEpoch):
+            self.epochs_asked.append((broker, message))
+        elif isinstance(message, messages.GroupRequest):
             assert broker == 2
             self.asked.append(message)
         else:
@@ -75,6 +84,11 @@ class GroupSession(Session):
             self.asked.remove(request)
             self.asked.insert(0, request)
             self.answer(offsets=commits(dict(zip(request.partitions or (), places, strict=True))))
+
+    def answer_end_of_epoch(self, end: messages.EpochEnd = NOT_KNOWN, error: ErrorCode = ErrorCode.NONE) -> None:
+        broker, asked = self.epochs_asked.pop(0)
+        answer = messages.OffsetForLeaderEpochResponse(asked.correlation, asked.partition, error, end)
+        self._do(self.model.on_message(self.now_us, broker, answer))
 
     def commit(self, offset: int) -> None:
         self._do(self.model.commit(self.now_us, {AT: offset}, "commit"))

@@ -12,7 +12,7 @@ from harness.worlds.simulated.consumer import NO_ANSWER
 from harness.worlds.simulated.group_consumer import NO_MEMBER
 from harness.worlds.simulated.network_client import commits
 from tests.harness.worlds.simulated.consumer_session import AT, batch
-from tests.harness.worlds.simulated.group_session import SESSION_MS, GroupSession
+from tests.harness.worlds.simulated.group_session import SESSION_MS, GroupSession, reached
 from workloads.client import Offsets, OwnCommit
 from workloads.settings import Settings
 
@@ -78,7 +78,7 @@ def test_who_does_not_lead_deals_nothing_out_and_commits_in_its_generation() -> 
     session.reads("a", generation=4)
     session.commit(1)
     commit = session.answer()
-    assert (commit.member, commit.member_epoch, commit.offsets) == ("m", 4, commits({AT: 1}))
+    assert (commit.member, commit.member_epoch, commit.offsets) == ("m", 4, reached(1))
     assert session.ends == [Offsets({"t-0": 1})]
     assert session.asked == []
 
@@ -106,7 +106,7 @@ def test_a_library_that_commits_by_itself_does_so_before_it_joins_again() -> Non
     session.beat(ErrorCode.REBALANCE_IN_PROGRESS)
     session.poll()
     assert session.kinds() == [messages.OffsetCommit, messages.JoinGroup]
-    assert (session.asked[0].member_epoch, session.asked[0].offsets) == (1, commits({AT: 2}))
+    assert (session.asked[0].member_epoch, session.asked[0].offsets) == (1, reached(2))
     assert session.told[2:] == [OwnCommit(session.asked[0].correlation, {"t-0": 2})]
 
 

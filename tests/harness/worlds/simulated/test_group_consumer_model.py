@@ -10,7 +10,7 @@ from harness.worlds.simulated.network_client import commits
 from harness.worlds.simulated.reconciled_member import BEATS_A_SESSION
 from tests.harness.worlds.simulated.client_session import MS
 from tests.harness.worlds.simulated.consumer_session import AT, OTHER, batch
-from tests.harness.worlds.simulated.group_session import SESSION_MS, GroupSession
+from tests.harness.worlds.simulated.group_session import SESSION_MS, GroupSession, reached
 from workloads.client import Offsets, OwnCommit
 from workloads.settings import Settings
 
@@ -130,7 +130,7 @@ def test_a_commit_is_sent_again_until_it_is_answered_for_good(error: ErrorCode) 
     session.wait(Settings().retry_backoff_ms)
     session.asked = [each for each in session.asked if isinstance(each, messages.OffsetCommit)]
     again = session.answer()
-    assert (again.offsets, again.member_epoch) == (commits({AT: 1}), 2)
+    assert (again.offsets, again.member_epoch) == (reached(1), 2)
     assert session.ends == [Offsets({"t-0": 1})]
 
 
@@ -169,7 +169,7 @@ def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the
     session.poll()
     kinds = [type(each) for each in session.asked]
     assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
-    assert {each.offsets for each in session.asked[:2]} == {commits({AT: 2})}
+    assert {each.offsets for each in session.asked[:2]} == {reached(2)}
     assert session.asked[2].owned == ()
     first, second = (each.correlation for each in session.asked[:2])
     assert session.told == [OwnCommit(first, {"t-0": 2}), OwnCommit(second, {"t-0": 2})]
@@ -220,7 +220,7 @@ def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls(
     session.commit(1)
     session.close()
     *_, commit, left = session.asked
-    assert (commit.offsets, left.member_epoch) == (commits({AT: 2}), LEAVES)
+    assert (commit.offsets, left.member_epoch) == (reached(2), LEAVES)
     assert session.ends == [Offsets({}, "ClientClosed")]
     assert [commit.answer for commit in session.told] == [None, Offsets({}, "ClientClosed")]
 
