@@ -7,11 +7,8 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from harness.broker.core import messages as core
 from harness.broker.core.broker import Broker
@@ -109,14 +106,9 @@ class BrokerServer:
         data = DataRequests(self._gateway, self._logs.opened, self._ids)
         cluster = ClusterRequests(config, self._gateway, lambda: self._core.image, self._ids)
         # What the core sends to this broker's own number is for the core, so the handlers ask under another one.
-        self._itself = itself = links.next_anonymous()
-        coordinators = Coordinators(itself, lambda: self._core.image, cluster, config.topics)
-        self._groups = groups = GroupRequests(
-            itself, self._gateway, lambda: self._core.image, replicas=self._core.replicas
-        )
-        self._transactions = transactions = TransactionRequests(
-            self._gateway, lambda: self._core.image, coordinators, groups.write_marker
-        )
+        coordinators = Coordinators(links.next_anonymous(), lambda: self._core.image, cluster, config.topics)
+        groups = GroupRequests(self._gateway, self._core)
+        transactions = TransactionRequests(self._gateway, lambda: self._core.image, coordinators)
         reports = Reports(lambda: self._core.image, self._core.replicas, lambda: self._core.transactional_ids)
         self._handlers: dict[int, Callable[[Call], None]] = {
             ApiKey.PRODUCE: data.produce,
@@ -135,10 +127,10 @@ class BrokerServer:
             ApiKey.DELETE_TOPICS: cluster.delete_topics,
             ApiKey.DESCRIBE_CONFIGS: cluster.describe_configs,
             ApiKey.FIND_COORDINATOR: coordinators.find,
-            ApiKey.JOIN_GROUP: groups.member,
-            ApiKey.SYNC_GROUP: groups.member,
-            ApiKey.HEARTBEAT: groups.member,
-            ApiKey.LEAVE_GROUP: groups.member,
+            ApiKey.JOIN_GROUP: groups.join,
+            ApiKey.SYNC_GROUP: groups.sync,
+            ApiKey.HEARTBEAT: groups.heartbeat,
+            ApiKey.LEAVE_GROUP: groups.leave,
             ApiKey.LIST_GROUPS: groups.list_groups,
             ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
             ApiKey.OFFSET_COMMIT: groups.offset_commit,
@@ -210,16 +202,8 @@ class BrokerServer:
 
     def _take_own(self, message: core.Message) -> None:
         """Give the core a message of its own: a coordinator leads the log that it writes to."""
-        if self._stopped:
-            return
-        if isinstance(message, core.WriteTxnMarkers):
-            self._transactions.mark(self._itself, message, partial(self._marked, message.correlation))
-        else:
+        if not self._stopped:
             self._runtime.deliver(self._config.node, message)
-
-    def _marked(self, correlation: int, answer: core.ProduceResponse) -> None:
-        """A marker is written that this broker's own coordinator has asked for."""
-        self._runtime.deliver(self._config.node, replace(answer, correlation=correlation))
 
     def _ask_leader(
         self,
@@ -251,7 +235,6 @@ class BrokerServer:
         if image.version != self._image_version:
             self._image_version = image.version
             self._ids.learn(image.topics)
-            asyncio.get_running_loop().call_soon(self._groups.look_at_leadership)
 
     def _identity(self, topic: str) -> int:
         return self._core.image.topics[topic].identity

@@ -321,6 +321,8 @@ class GroupCoordinator(Coordinator):
     def ask(self, message: messages.GroupRequest) -> None:
         """Answer, or let the request wait while a change of its group is under way."""
         client, error = self._context.sender, self._unavailable()
+        if not message.group and not isinstance(message, messages.DeleteGroup):
+            error = ErrorCode.INVALID_GROUP_ID
         group = self._groups.get(message.group)
         if group is None and len(self._groups) >= GROUPS_MAX:
             error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -459,6 +461,8 @@ class GroupCoordinator(Coordinator):
         answer = _answer_to(message)
         if error:
             self._refuse(client, answer, error)
+        elif not message.offsets:
+            self._context.send(client, answer)
         else:
             self._put(message.group, group, _UnderWay(group.record, client, answer, dict(message.offsets), producer))
 

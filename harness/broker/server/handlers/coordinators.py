@@ -20,17 +20,24 @@ from harness.broker.core.types import (
     NodeId,
     TopicConfig,
     TopicPartition,
+    serving_partition,
 )
 from harness.broker.server.codec.wire import Fields
-from harness.broker.server.handlers import committed
 from harness.broker.server.handlers.gateway import Call
 from harness.broker.server.handlers.metadata_and_topics import ClusterRequests
 
 #: Topics to which no client writes, and which no producer adds to a transaction by itself.
 INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 _REPLICATION: Final = 3
+#: Log partitions with groups.
+OFFSETS_PARTITIONS: Final = 4
 #: From this version on, several coordinators are asked for at once.
 _SEVERAL: Final = 4
+
+
+def partition_of(group: str) -> TopicPartition:
+    """The log partition of a group; its leader coordinates the group."""
+    return TopicPartition(OFFSETS_TOPIC, serving_partition(group, OFFSETS_PARTITIONS))
 
 
 class _Coordinated(NamedTuple):
@@ -44,7 +51,7 @@ class _Coordinated(NamedTuple):
 _GROUP: Final = 0
 _TRANSACTION: Final = 1
 _KINDS: Final[Mapping[int, _Coordinated]] = {
-    _GROUP: _Coordinated(committed.partition_of, committed.OFFSETS_PARTITIONS),
+    _GROUP: _Coordinated(partition_of, OFFSETS_PARTITIONS),
     _TRANSACTION: _Coordinated(lambda _: transaction_coordinator.LOG, 1),
 }
 

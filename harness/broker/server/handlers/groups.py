@@ -1,333 +1,280 @@
-"""Groups at a broker: drives the state machine of :mod:`membership`, stores offsets.
+"""Groups at a broker: the requests of members, of who commits, and of operators, to the coordinator in the core.
 
-A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads, once it has read that partition.
+Members have the classic protocol here; that of KIP-848 is not offered.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from harness.broker.core import messages as core
-from harness.broker.core.replica import Replica
-from harness.broker.core.types import ACKS_ALL, NONE, OFFSETS_TOPIC, ErrorCode, Image, NodeId, TopicPartition
+from harness.broker.core.broker import Broker
+from harness.broker.core.groups.classic import ClassicGroup, State
+from harness.broker.core.groups.coordinator import ANSWERS, Group
+from harness.broker.core.types import ErrorCode, TopicPartition
+from harness.broker.server.codec import subscribed_topics
 from harness.broker.server.codec.wire import Fields, by_partition, by_topic
-from harness.broker.server.handlers import committed
 from harness.broker.server.handlers.gateway import Call, Gateway, Gather
-from harness.broker.server.handlers.group_table import Groups
-from harness.broker.server.handlers.membership import Answers, State, refused
-from harness.broker.server.runtime import now_us
-from harness.broker.server.storage.batches import parse_incoming
 
-#: Longest time for an append of offsets, as offsets.commit.timeout.ms of Kafka.
-COMMIT_TIMEOUT_MS: Final = 5_000
-#: Pause between looks at sessions and joinings.
-TICK_S: Final = 0.05
-#: Bytes of the internal topic read at once while loading, so that other requests are served in between.
-LOAD_BYTES: Final = 262_144
+#: Longest wait for offsets to be on the log, or for those of others to be: offsets.commit.timeout.ms of Kafka.
+OFFSETS_LIMIT_S: Final = 5.0
+#: From these versions on: a member gets its id before it joins (KIP-394), the protocol's name may be null, several
+#: members leave at once.
+_JOIN_NAMED: Final = 4
+_JOIN_TYPED: Final = 7
+_LEAVE_SEVERAL: Final = 3
 #: From this version on, the offsets of several groups are asked for at once.
 _FETCH_SEVERAL: Final = 8
 #: From this version on, stable offsets may be asked for (KIP-447).
 _FETCH_STABLE: Final = 7
 #: The only kind of group here, as ListGroups calls it (KIP-848).
 _CLASSIC: Final = "classic"
-_NOTHING: Final = committed.CommittedOffset(NONE)
-_STORAGE_ERRORS: Final = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-}
 
 
 class GroupRequests:
-    """Everything about groups at one broker: membership in memory, offsets in the internal topic.
+    """The requests about groups. What they mean is the core's to judge; this ``broker`` is it."""
 
-    The core is asked as ``sender``, a number of this broker's own.
-    """
-
-    def __init__(
-        self,
-        sender: NodeId,
-        gateway: Gateway,
-        image: Callable[[], Image],
-        *,
-        replicas: Mapping[TopicPartition, Replica],
-    ) -> None:
-        self._sender = sender
+    def __init__(self, gateway: Gateway, broker: Broker) -> None:
         self._gateway = gateway
-        self._image = image
-        self._replicas = replicas
-        self._groups = Groups(time.time_ns())
-        self._store = committed.OffsetStore()
-        #: Commits of transactions that are on their way to the log: from then on they are pending.
-        self._arriving: Counter[tuple[str, TopicPartition]] = Counter()
-        self._epochs: dict[TopicPartition, int] = {}  # led, and under which epoch
-        self._loaded: set[TopicPartition] = set()
-        self._ticking = False
+        self._broker = broker
 
-    # --- requests --------------------------------------------------------------------------------------------------
+    # --- members ---------------------------------------------------------------------------------------------------
 
-    def member(self, call: Call) -> None:
-        """JoinGroup, SyncGroup, Heartbeat and LeaveGroup, which only the group's coordinator answers."""
-        if error := self._refusal(call.request.group_id):
-            call.reply(refused(call, error))
-            return
-        if not self._ticking:
-            self._ticking = True
-            self._tick()
-        self._answer(self._groups.handle(now_us(), call))
+    def join(self, call: Call) -> None:
+        """JoinGroup: answered when the group's next generation begins."""
+        request = call.request
+
+        def reply(answer: core.JoinGroupResponse) -> None:
+            named = answer.protocol is not None or call.header.version >= _JOIN_TYPED
+            call.reply(
+                {
+                    "error_code": answer.error,
+                    "generation_id": answer.generation,
+                    "protocol_type": answer.protocol_type,
+                    "protocol_name": answer.protocol if named else "",
+                    "leader": answer.leader,
+                    "member_id": answer.member or request.member_id,
+                    "members": [{"member_id": name, "metadata": metadata} for name, metadata in answer.members],
+                }
+            )
+
+        question = core.JoinGroup(
+            0,
+            request.group_id,
+            request.member_id,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocol_type=request.protocol_type,
+            offers=tuple(_offer(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+            named_first=call.header.version >= _JOIN_NAMED,
+            client_id=call.header.client_id or "",
+            client_host=call.client_host,
+        )
+        self._gateway.ask(call.sender, question, reply)
+
+    def sync(self, call: Call) -> None:
+        """SyncGroup: answered when the leader's assignments are on every in-sync replica."""
+        request = call.request
+
+        def reply(answer: core.SyncGroupResponse) -> None:
+            protocol = {"protocol_type": answer.protocol_type, "protocol_name": answer.protocol}
+            call.reply({"error_code": answer.error, **protocol, "assignment": answer.assignment})
+
+        assignments = tuple((row.member_id, bytes(row.assignment)) for row in request.assignments)
+        question = core.SyncGroup(0, request.group_id, request.member_id, request.generation_id, assignments)
+        self._gateway.ask(call.sender, question, reply)
+
+    def heartbeat(self, call: Call) -> None:
+        """Heartbeat: a member is alive, and learns whether it has to join again."""
+        request = call.request
+        question = core.GroupHeartbeat(0, request.group_id, request.member_id, request.generation_id)
+        self._gateway.ask(call.sender, question, partial(_reply_error, call))
+
+    def leave(self, call: Call) -> None:
+        """LeaveGroup: members leave by themselves, before version 3 one."""
+        request = call.request
+        several = call.header.version >= _LEAVE_SEVERAL
+        names = [each.member_id for each in request.members] if several else [request.member_id]
+
+        def reply(answers: list[core.LeaveGroupResponse]) -> None:
+            if several:
+                rows = zip(names, answers, strict=True)
+                members = [{"member_id": name, "error_code": answer.error} for name, answer in rows]
+                call.reply({"error_code": ErrorCode.NONE, "members": members})
+            else:
+                _reply_error(call, answers[0])
+
+        gather = Gather(len(names), reply)
+        for index, name in enumerate(names):
+            question = core.LeaveGroup(0, request.group_id, name)
+            self._gateway.ask(call.sender, question, gather.put_at(index))
+
+    # --- what operators ask ----------------------------------------------------------------------------------------
 
     def list_groups(self, call: Call) -> None:
         """The groups that this broker coordinates; one that only has committed offsets is Empty, as in Kafka."""
-        coordinated = [partition for partition, epoch in self._epochs.items() if epoch != NONE]
-        loading = any(partition not in self._loaded for partition in coordinated)
-        states, types = call.request.states_filter, call.request.types_filter
+        states = {state.lower() for state in call.request.states_filter}
+        types = {kind.lower() for kind in call.request.types_filter}
+        error, groups = self._broker.groups
         rows = []
-        for name in sorted(self._groups.groups.keys() | self._store.groups()):
-            described = self._described(name)
-            wanted = not states or described["group_state"].lower() in {state.lower() for state in states}
-            if wanted and (not types or _CLASSIC in {kind.lower() for kind in types}):
-                kept = {key: described[key] for key in ("group_id", "protocol_type", "group_state")}
-                rows.append({**kept, "group_type": _CLASSIC})
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-        call.reply({"error_code": error, "groups": [] if loading else rows})
+        for name, group in sorted(groups.items()):
+            described = _described(group)
+            if (not states or described["group_state"].lower() in states) and (not types or _CLASSIC in types):
+                kept = {key: described[key] for key in ("protocol_type", "group_state")}
+                rows.append({"group_id": name, **kept, "group_type": _CLASSIC})
+        call.reply({"error_code": error, "groups": rows})
 
     def describe_groups(self, call: Call) -> None:
         """State and members of groups; one that does not exist is Dead, as in Kafka."""
-        call.reply({"groups": [self._described(name) for name in call.request.groups]})
+        call.reply({"groups": [{"group_id": name, **self._describe(name)} for name in call.request.groups]})
+
+    def _describe(self, name: str) -> Fields:
+        error, group = self._broker.group(name)
+        if error or not name:
+            return {"error_code": error or ErrorCode.INVALID_GROUP_ID, "group_state": ""}
+        return _described(group)
+
+    # --- offsets ---------------------------------------------------------------------------------------------------
 
     def offset_commit(self, call: Call) -> None:
         """OffsetCommit: acknowledged when its record is on every in-sync replica (rule 2)."""
-        request = call.request
-        error = self._refusal(request.group_id) or self._groups.commit_error(
-            now_us(), request.group_id, request.member_id, request.generation_id_or_member_epoch
-        )
-        self._commit(call, error, None)
+        member = (call.request.group_id, call.request.member_id, call.request.generation_id_or_member_epoch)
+        self._commit(call, lambda offsets: core.OffsetCommit(0, *member, offsets))
 
     def txn_offset_commit(self, call: Call) -> None:
-        """TxnOffsetCommit: the same, but it counts with the producer's transaction (rule 46).
-
-        It does not wait for an assignment that is under way. A client from before KIP-447 names no member.
-        """
+        """TxnOffsetCommit: the same, but it counts with the producer's transaction (rule 46)."""
         request = call.request
-        error = self._refusal(request.group_id)
-        if not error and (request.member_id or request.generation_id != NONE):
-            error = self._groups.commit_error(now_us(), request.group_id, request.member_id, request.generation_id)
-            if error is ErrorCode.REBALANCE_IN_PROGRESS:
-                error = ErrorCode.NONE
-        self._commit(call, error, (request.producer_id, request.producer_epoch))
+        member = (request.group_id, request.member_id, request.generation_id)
+        producer = (request.producer_id, request.producer_epoch)
+        self._commit(call, lambda offsets: core.TxnOffsetCommit(0, *member, offsets, *producer))
 
-    def _commit(self, call: Call, error: ErrorCode, producer: committed.Producer | None) -> None:
-        request, group = call.request, call.request.group_id
-        if not error and not self._store.has_room(group):
-            error = ErrorCode.INVALID_GROUP_ID
-        asked = list(by_partition(request.topics))
-        image = self._image()
-        commits = {
-            partition: committed.CommittedOffset(
-                part.committed_offset, part.committed_leader_epoch, part.committed_metadata
-            )
+    def _commit(self, call: Call, question: Callable[[Any], core.OffsetCommit]) -> None:
+        asked = list(by_partition(call.request.topics))
+        image = self._broker.image
+        offsets = {
+            partition: core.CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.committed_metadata)
             for partition, part in asked
             if image.partition(partition) is not None
         }
 
-        def reply(error: ErrorCode, of_missing: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
-            rows = (
-                (partition, {"error_code": error if partition in commits else of_missing}) for partition, _ in asked
-            )
+        def reply(answer: core.GroupAnswer) -> None:
+            of_missing = answer.error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            rows = ((each, {"error_code": answer.error if each in offsets else of_missing}) for each, _ in asked)
             call.reply({"topics": by_topic(rows)})
 
-        if error:
-            reply(error, error)
-        elif commits:
-            self._append(group, commits, producer, reply)
-        else:
-            reply(ErrorCode.NONE)
+        self._ask_within(call, question(tuple(offsets.items())), reply)
 
     def offset_fetch(self, call: Call) -> None:
-        """OffsetFetch: what was committed, from memory; offset -1 where nothing is.
+        """OffsetFetch: what was committed; offset -1 where nothing is.
 
         A reader of committed records asks for what is stable: none that an open transaction may supersede (rule 46).
         """
         request = call.request
         stable = call.header.version >= _FETCH_STABLE and request.require_stable
         if call.header.version < _FETCH_SEVERAL:
-            call.reply(self._fetched(request, stable=stable))
+            self._fetch(call, request, stable, call.reply)
             return
-        groups = [{"group_id": group.group_id, **self._fetched(group, stable=stable)} for group in request.groups]
-        call.reply({"groups": groups})
+        names = [group.group_id for group in request.groups]
+
+        def reply(answers: list[Fields]) -> None:
+            call.reply({"groups": [{"group_id": name, **one} for name, one in zip(names, answers, strict=True)]})
+
+        gather = Gather(len(names), reply)
+        for index, group in enumerate(request.groups):
+            self._fetch(call, group, stable, gather.put_at(index))
+
+    def _fetch(self, call: Call, wanted: Any, stable: bool, put: Callable[[Fields], None]) -> None:
+        """The committed offsets of one group; no topics (null) means all of them."""
+        topics = wanted.topics
+        asked = (
+            None
+            if topics is None
+            else tuple(TopicPartition(topic.name, number) for topic in topics for number in topic.partition_indexes)
+        )
+
+        def reply(answer: core.OffsetFetchResponse) -> None:
+            told, unstable = dict(answer.offsets), answer.error is ErrorCode.UNSTABLE_OFFSET_COMMIT
+            rows = []
+            for partition in (*told, *answer.unstable) if asked is None else asked:
+                offset = told.get(partition, core.NOT_COMMITTED)
+                row = {
+                    "committed_offset": offset.offset,
+                    "committed_leader_epoch": offset.leader_epoch,
+                    "metadata": offset.metadata,
+                    "error_code": ErrorCode.NONE if partition in told else answer.error,
+                }
+                rows.append((partition, row))
+            error = ErrorCode.NONE if unstable else answer.error
+            put({"topics": by_topic(rows), "error_code": error})
+
+        question = core.OffsetFetch(0, wanted.group_id, partitions=asked, require_stable=stable)
+        self._ask_within(call, question, reply)
 
     def delete_groups(self, call: Call) -> None:
-        """DeleteGroups: a group is gone once all its offsets are deleted on every in-sync replica (rule 56)."""
+        """DeleteGroups: a group is gone once that is on every in-sync replica (rule 57)."""
         names = call.request.groups_names
-        gather = Gather(len(names), lambda rows: call.reply({"results": rows}))
 
-        def put(index: int, name: str, error: ErrorCode) -> None:
-            gather.put(index, {"group_id": name, "error_code": error})
+        def reply(answers: list[core.DeleteGroupResponse]) -> None:
+            rows = zip(names, answers, strict=True)
+            call.reply({"results": [{"group_id": name, "error_code": answer.error} for name, answer in rows]})
 
+        gather = Gather(len(names), reply)
         for index, name in enumerate(names):
-            self._delete(name, partial(put, index, name))
-
-    def _delete(self, name: str, reply: Callable[[ErrorCode], None]) -> None:
-        partitions = self._store.get(name).partitions()
-        unavailable = self._unavailable(committed.partition_of(name))
-        error = unavailable or self._groups.delete(name, remembered=bool(partitions))
-        if error or not partitions:
-            reply(error)
-        else:
-            self._append(name, dict.fromkeys(sorted(partitions)), None, reply)
+            self._ask_within(call, core.DeleteGroup(0, name), gather.put_at(index))
 
     def offset_delete(self, call: Call) -> None:
         """OffsetDelete: the same for some of a group's offsets, but not of topics that members read (rule 56)."""
-        name, asked = call.request.group_id, [partition for partition, _ in by_partition(call.request.topics)]
-        remembered, image = self._store.get(name).partitions(), self._image()
-        error = self._refusal(name)
-        if not error and not remembered and name not in self._groups.groups:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        refusals = {each: self._groups.offset_deletion_error(name, each.topic) for each in asked}
-        if ErrorCode.NON_EMPTY_GROUP in refusals.values():
-            error = error or ErrorCode.NON_EMPTY_GROUP
-        refusals |= {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in asked if image.partition(each) is None}
+        asked = [partition for partition, _ in by_partition(call.request.topics)]
+        image = self._broker.image
+        missing = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in asked if image.partition(each) is None}
 
-        def reply(error: ErrorCode) -> None:
-            rows = ((each, {"error_code": refusals[each]}) for each in asked)
-            call.reply({"error_code": error, "topics": [] if error else by_topic(rows)})
+        def reply(answer: core.DeleteOffsetsResponse) -> None:
+            refused = missing | dict.fromkeys(answer.read, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+            rows = ((each, {"error_code": refused.get(each, ErrorCode.NONE)}) for each in asked)
+            call.reply({"error_code": answer.error, "topics": [] if answer.error else by_topic(rows)})
 
-        doomed = [] if error else [each for each in asked if not refusals[each] and each in remembered]
-        if doomed:
-            self._append(name, dict.fromkeys(doomed), None, reply)
-        else:
-            reply(error)
+        there = tuple(each for each in asked if each not in missing)
+        question = core.DeleteOffsets(0, call.request.group_id, partitions=there)
+        self._ask_within(call, question, reply)
 
-    # --- transactions ---------------------------------------------------------------------------------------------
+    def _ask_within(self, call: Call, question: core.GroupRequest, reply: Callable[[Any], None]) -> None:
+        silent = ANSWERS[type(question)](0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._gateway.ask_within(OFFSETS_LIMIT_S, call.sender, question, reply, partial(reply, silent))
 
-    def write_marker(self, message: core.WriteTxnMarkers, answered: Callable[[core.ProduceResponse], None]) -> None:
-        """Have a marker written to a partition of the internal topic: the producer's commits count then, or are gone.
 
-        The core's own coordinator of groups is not asked: it would take this log for its own.
-        """
-        partition, batch = message.partition, message.batch
-        error = self._unavailable(partition)
-        if error:
-            answered(core.ProduceResponse(0, partition, error))
-            return
+def _offer(protocol: str, metadata: bytes) -> core.Offer:
+    topics = subscribed_topics(metadata)
+    return core.Offer(protocol, metadata, None if topics is None else tuple(sorted(topics)))
 
-        def written(answer: core.ProduceResponse) -> None:
-            if not answer.error and batch.marker is not None:
-                self._store.end(partition, batch.producer_id, commit=batch.marker.commit)
-            answered(answer)
 
-        self._gateway.ask(self._sender, core.Produce(0, partition, message.acks, message.timeout_ms, batch), written)
+def _reply_error(call: Call, answer: core.GroupAnswer) -> None:
+    call.reply({"error_code": answer.error})
 
-    # --- being coordinator -----------------------------------------------------------------------------------------
 
-    def look_at_leadership(self) -> None:
-        """After every change of metadata: take over partitions of the internal topic, give others up."""
-        for number in range(committed.OFFSETS_PARTITIONS):
-            partition = TopicPartition(OFFSETS_TOPIC, number)
-            replica = self._replicas.get(partition)
-            epoch = replica.leader_epoch if replica is not None and replica.leading else NONE
-            if epoch == self._epochs.get(partition, NONE):
-                continue
-            self._epochs[partition] = epoch
-            self._loaded.discard(partition)
-            self._store.forget(partition)
-            self._answer(self._groups.abandon(lambda group, lost=partition: committed.partition_of(group) != lost))  # type: ignore[misc]
-            if replica is not None and epoch != NONE:
-                self._load(partition, replica, epoch, replica.log.start_offset)
+def _described(group: Group) -> Fields:
+    """A group as DescribeGroups shows it."""
+    classic = ClassicGroup() if group.classic is None else group.classic
+    return {
+        "error_code": ErrorCode.NONE,
+        "group_state": classic.state.value if group.known else "Dead",
+        "protocol_type": classic.protocol_type or "",
+        **_members(classic),
+    }
 
-    def _load(self, partition: TopicPartition, replica: Replica, epoch: int, offset: int) -> None:
-        """Read on from ``offset``; in pieces, and only as long as this broker leads in ``epoch``."""
-        if self._epochs.get(partition) != epoch:
-            return
-        end = replica.log.end_offset
-        for batch in replica.log.read(offset, end, LOAD_BYTES):
-            self._store.load(partition, batch)
-            offset = batch.next_offset
-        if offset >= end:
-            self._loaded.add(partition)
-        else:
-            asyncio.get_running_loop().call_soon(self._load, partition, replica, epoch, offset)
 
-    def _refusal(self, group: str) -> ErrorCode:
-        if not group:
-            return ErrorCode.INVALID_GROUP_ID
-        return self._unavailable(committed.partition_of(group))
-
-    def _unavailable(self, partition: TopicPartition) -> ErrorCode:
-        if self._epochs.get(partition, NONE) == NONE:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.NONE if partition in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-    # --- answers and time ------------------------------------------------------------------------------------------
-
-    def _answer(self, answers: Answers) -> None:
-        for call, fields in answers:
-            call.reply(fields)
-
-    def _tick(self) -> None:
-        asyncio.get_running_loop().call_later(TICK_S, self._tick)
-        self._answer(self._groups.expire(now_us()))
-
-    def _described(self, name: str) -> Fields:
-        """The group as DescribeGroups shows it."""
-        group, error = self._groups.groups.get(name), self._refusal(name)
-        if group is not None and not error:
-            return group.described()
-        state = State.EMPTY.value if not error and name in self._store.groups() else "" if error else "Dead"
-        return {"error_code": error, "group_id": name, "group_state": state, "protocol_type": "", "members": []}
-
-    # --- offsets ---------------------------------------------------------------------------------------------------
-
-    def _append(
-        self,
-        group: str,
-        commits: Mapping[TopicPartition, committed.CommittedOffset | None],
-        producer: committed.Producer | None,
-        reply: Callable[[ErrorCode], None],
-    ) -> None:
-        batch = parse_incoming(committed.encode_commits(group, commits, time.time_ns() // 1_000_000, producer))
-        produce = core.Produce(0, committed.partition_of(group), ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
-        arriving = Counter((group, partition) for partition in commits) if batch.transactional else Counter()
-        self._arriving += arriving
-
-        def appended(answer: core.ProduceResponse) -> None:
-            self._arriving -= arriving
-            if not answer.error:
-                self._store.put(group, commits, answer.base_offset, batch.producer_id)
-            reply(_STORAGE_ERRORS.get(answer.error, answer.error))
-
-        self._gateway.ask(self._sender, produce, appended)
-
-    def _fetched(self, wanted: Any, *, stable: bool) -> Fields:
-        """The committed offsets of one group; no topics (null) means all of them."""
-        error = self._refusal(wanted.group_id)
-        offsets = self._store.get("" if error else wanted.group_id)
-        partitions = (
-            list(offsets.everything())
-            if wanted.topics is None
-            else [TopicPartition(topic.name, number) for topic in wanted.topics for number in topic.partition_indexes]
-        )
-        rows = []
-        for partition in partitions:
-            pending = offsets.unstable((partition,)) or (wanted.group_id, partition) in self._arriving
-            unstable = stable and pending
-            offset = _NOTHING if unstable else offsets.of(partition, _NOTHING)
-            rows.append(
-                (
-                    partition,
-                    {
-                        "committed_offset": offset.offset,
-                        "committed_leader_epoch": offset.leader_epoch,
-                        "metadata": offset.metadata,
-                        "error_code": ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else error,
-                    },
-                )
-            )
-        return {"topics": by_topic(rows), "error_code": error}
+def _members(group: ClassicGroup) -> Fields:
+    """Its members; metadata and assignments only while they are settled."""
+    stable = group.state is State.STABLE
+    members = [
+        {
+            "member_id": name,
+            "client_id": member.told.client_id,
+            "client_host": member.told.client_host,
+            "member_metadata": member.told.offer(group.protocol).metadata if stable else b"",
+            "member_assignment": member.told.assignment if stable else b"",
+        }
+        for name, member in group.members.items()
+    ]
+    return {"protocol_data": (group.protocol or "") if stable else "", "members": members}

@@ -14,11 +14,9 @@ from harness.broker.core import messages as core
 from harness.broker.core.transactions import marker_batch
 from harness.broker.core.types import (
     ACKS_ALL,
-    OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
     ErrorCode,
     Image,
-    NodeId,
     TopicPartition,
 )
 from harness.broker.server.codec.wire import ApiKey, Fields, by_topic
@@ -38,20 +36,15 @@ _KNOWS_FENCED: Final = {
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
     ApiKey.END_TXN: 2,
 }
-#: Has a marker written to a log partition with offsets of groups, and gives the answer of its leader.
-MarkGroups = Callable[[core.WriteTxnMarkers, Callable[[core.ProduceResponse], None]], None]
 
 
 class TransactionRequests:
     """The requests about transactions. What they mean is the core's to judge; ``image`` is the one that it has."""
 
-    def __init__(
-        self, gateway: Gateway, image: Callable[[], Image], coordinators: Coordinators, mark_groups: MarkGroups
-    ) -> None:
+    def __init__(self, gateway: Gateway, image: Callable[[], Image], coordinators: Coordinators) -> None:
         self._gateway = gateway
         self._image = image
         self._coordinators = coordinators
-        self._mark_groups = mark_groups
 
     def init_producer_id(self, call: Call) -> None:
         """A producer id: any new one, or that of the transactional id, with an epoch that fences all before it."""
@@ -147,19 +140,10 @@ class TransactionRequests:
         gather = Gather(len(partitions), done)
         for index, partition in enumerate(partitions):
             question = core.WriteTxnMarkers(0, partition, ACKS_ALL, MARKER_LIMIT_MS, batch)
-            self.mark(call.sender, question, gather.put_at(index))
-
-    def mark(
-        self, sender: NodeId, question: core.WriteTxnMarkers, answered: Callable[[core.ProduceResponse], None]
-    ) -> None:
-        """Have one marker written to a log partition that this broker leads."""
-        topic = question.partition.topic
-        if topic == OFFSETS_TOPIC:
-            self._mark_groups(question, answered)
-        elif topic == TRANSACTIONS_TOPIC:
-            answered(core.ProduceResponse(0, question.partition, ErrorCode.INVALID_TOPIC_EXCEPTION))
-        else:
-            self._gateway.ask(sender, question, answered)
+            if partition.topic == TRANSACTIONS_TOPIC:
+                gather.put(index, core.ProduceResponse(0, partition, ErrorCode.INVALID_TOPIC_EXCEPTION))
+            else:
+                self._gateway.ask(call.sender, question, gather.put_at(index))
 
     def _ask(
         self,

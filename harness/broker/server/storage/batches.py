@@ -15,7 +15,7 @@ from typing import Any, Final
 import crc32c
 from msgspec.structs import replace
 
-from harness.broker.core.messages import Marker, RecordBatch
+from harness.broker.core.messages import Deletion, Marker, RecordBatch
 from harness.broker.core.types import NONE
 from harness.broker.server.storage import segment_files as segments
 
@@ -167,7 +167,7 @@ def max_timestamp_ms(batch: RecordBatch) -> int:
 
 
 def of_broker(batch: RecordBatch) -> RecordBatch:
-    """A batch of the core's own, its records encoded: a marker, or the (key, value) pairs of a coordinator."""
+    """A batch of the core's own, its records encoded: a marker, or the pairs and tombstones of a coordinator."""
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
     producer = (batch.producer_id, batch.producer_epoch)
@@ -177,8 +177,8 @@ def of_broker(batch: RecordBatch) -> RecordBatch:
         data = _control_batch(kind, value, _CONTROL | _TRANSACTIONAL, producer)
     else:
         builder: Any = DefaultRecordBatchBuilder(2, 0, int(batch.transactional), *producer, NONE, MAX_BATCH_BYTES)
-        for number, (key, value) in enumerate(batch.records):
-            builder.append(number, 0, key, value, [])
+        for number, record in enumerate(batch.records):
+            builder.append(number, 0, record[0], None if type(record) is Deletion else record[1], [])
         data = bytes(builder.build())
     return replace(batch, records=data, size_bytes=len(data))
 
@@ -190,7 +190,8 @@ def to_broker(batch: RecordBatch) -> RecordBatch:
     if _is_control(batch):
         return replace(batch, records=())
     records: Any = DefaultRecordBatch(whole(batch))
-    return replace(batch, records=tuple((record.key, record.value) for record in records))
+    pairs = [(record.key, record.value) for record in records]
+    return replace(batch, records=tuple(Deletion(key, b"") if value is None else (key, value) for key, value in pairs))
 
 
 def _is_control(batch: RecordBatch) -> bool:

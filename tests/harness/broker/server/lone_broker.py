@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from pathlib import Path
 
 from batch_maker import records
 from client_side import asked_in_a_loop
-from msgspec.structs import replace
 
 from harness.broker.core import messages as core
 from harness.broker.core.broker import Broker
@@ -29,8 +27,7 @@ from harness.broker.core.types import (
 )
 from harness.broker.server.codec.wire import TopicIds, by_topic
 from harness.broker.server.config import NodeConfig, spoken
-from harness.broker.server.handlers import committed
-from harness.broker.server.handlers.coordinators import Coordinators
+from harness.broker.server.handlers.coordinators import OFFSETS_PARTITIONS, Coordinators
 from harness.broker.server.handlers.data import DataRequests
 from harness.broker.server.handlers.gateway import Gateway
 from harness.broker.server.handlers.groups import GroupRequests
@@ -48,7 +45,7 @@ IMAGE = Image(
     {
         "t": TopicState(TopicConfig(), (LED, LED), 2),
         LOG.topic: TopicState(TopicConfig(), (LED,), 3),
-        OFFSETS_TOPIC: TopicState(TopicConfig(), (LED,) * committed.OFFSETS_PARTITIONS, 4),
+        OFFSETS_TOPIC: TopicState(TopicConfig(), (LED,) * OFFSETS_PARTITIONS, 4),
     },
 )
 CONFIG = NodeConfig(role="broker", node=0, port=1, directory="", control_socket="", trace="")
@@ -70,15 +67,14 @@ class LoneBroker:
         self.data = DataRequests(self._gateway, self.logs, ids)
         image = lambda: self.broker.image  # noqa: E731
         cluster = ClusterRequests(CONFIG, self._gateway, image, ids)
-        self.groups = GroupRequests(ITSELF, self._gateway, image, replicas=self.broker.replicas)
+        self.groups = GroupRequests(self._gateway, self.broker)
         coordinators = Coordinators(ITSELF, image, cluster, CONFIG.topics)
-        self.transactions = TransactionRequests(self._gateway, image, coordinators, self.groups.write_marker)
+        self.transactions = TransactionRequests(self._gateway, image, coordinators)
         self.reports = Reports(image, self.broker.replicas, lambda: self.broker.transactional_ids)
         self._take(self.broker.start(0))
         self._deliver(CONTROLLER, core.RegisterBrokerResponse(ErrorCode.NONE, incarnation, 1))
         self._deliver(CONTROLLER, core.AllocateProducerIdsResponse(ErrorCode.NONE, 4_000, 1_000))
         self._deliver(CONTROLLER, core.MetadataUpdate(IMAGE))
-        self.groups.look_at_leadership()
 
     def _log(self, partition: TopicPartition) -> FileLog:
         made = self.logs[partition] = FileLog(self._directory / str(partition))
@@ -94,14 +90,7 @@ class LoneBroker:
     def _take(self, effects) -> None:
         self._perform(effects)
         while self._own:
-            message = self._own.popleft()
-            if isinstance(message, core.WriteTxnMarkers):
-                self.transactions.mark(ITSELF, message, partial(self._marked, message.correlation))
-            else:
-                self._perform(self.broker.on_message(0, 0, message))
-
-    def _marked(self, correlation, answer) -> None:
-        self._own.append(replace(answer, correlation=correlation))
+            self._perform(self.broker.on_message(0, 0, self._own.popleft()))
 
     def _perform(self, effects) -> None:
         for effect in effects:

@@ -18,7 +18,7 @@ from process_cluster import CONTROLLER, LIMIT_S, Cluster, wait_for
 
 from harness.broker.server.codec import APIS
 from harness.broker.server.codec.wire import request_frame
-from harness.broker.server.handlers.committed import partition_of
+from harness.broker.server.handlers.coordinators import partition_of
 from harness.ground.observations import Truncated
 
 pytestmark = pytest.mark.system

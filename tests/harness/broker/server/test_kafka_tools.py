@@ -12,7 +12,7 @@ from process_cluster import CONTROLLER, LIMIT_S, wait_for
 
 from harness.broker.core.types import ErrorCode, TopicPartition
 from harness.broker.server.codec.wire import by_topic
-from harness.broker.server.handlers.committed import partition_of
+from harness.broker.server.handlers.coordinators import partition_of
 from harness.worlds.kafka.jvm import tool_command
 
 pytestmark = pytest.mark.system

@@ -1,4 +1,4 @@
-"""The small parts of a node: control socket, timers, sessions, trace, configuration, controller wire, offsets."""
+"""The small parts of a node: control socket, timers, sessions, trace, configuration, controller wire, groups."""
 
 import asyncio
 import json
@@ -23,17 +23,10 @@ from harness.broker.server.codec.controller_frames import Hello, decode, encode
 from harness.broker.server.codec.wire import request_frame
 from harness.broker.server.config import ConfigError, read_config
 from harness.broker.server.control_socket import ControlSocket
-from harness.broker.server.handlers.committed import (
-    CommittedOffset,
-    OffsetStore,
-    decode_commits,
-    encode_commits,
-    partition_of,
-)
+from harness.broker.server.handlers.coordinators import partition_of
 from harness.broker.server.links import BadFrameError, NodeLinks
 from harness.broker.server.runtime import NodeFailure, Runtime, Timers, now_us
 from harness.broker.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, RequestSession, peer_of
-from harness.broker.server.storage.batches import parse_incoming
 from harness.broker.server.trace import TraceFile
 from harness.ground.observations import Acknowledged, BecameLeader, HighWatermarkMoved, RecordsAppended
 
@@ -272,7 +265,7 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
         session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
 
 
-# --- configuration, controller wire, offsets -------------------------------------------------------------------------
+# --- configuration, controller wire, groups -------------------------------------------------------------------------
 
 
 def test_a_configuration_is_read_or_says_what_to_correct(tmp_path):
@@ -323,26 +316,7 @@ def test_frames_helper_agrees_with_the_wire():
     assert encode(Hello(1)) == frame(encode(Hello(1))[4:])
 
 
-def test_commits_are_read_back_from_their_records():
-    commits = {T0: CommittedOffset(5, 2, "note"), TopicPartition("u", 3): CommittedOffset(2**40, -1, None)}
-    batch = parse_incoming(encode_commits("gruppe ü", commits, 1234))
-    assert list(decode_commits(batch)) == [("gruppe ü", partition, offset) for partition, offset in commits.items()]
-
-
 @pytest.mark.parametrize(("group", "number"), [("g", 103 % 4), ("ackproof-0", 1_056_643_390 % 4)])
 def test_a_group_has_its_offsets_in_the_partition_that_faults_of_its_coordinator_strike(group, number):
     """It is that of Kafka, by the hash of Java's String; see the view of real clusters."""
     assert partition_of(group) == TopicPartition("__consumer_offsets", number)
-
-
-def test_the_last_commit_counts_until_another_broker_takes_over():
-    store = OffsetStore()
-    for group in ("a", "b", "c", "d", "e"):
-        store.put(group, {T0: CommittedOffset(1)}, 0)
-        store.put(group, {T0: CommittedOffset(2)}, 1)
-    assert store.get("a").everything() == {T0: CommittedOffset(2)}
-    lost = partition_of("a")
-    store.forget(lost)
-    assert {group for group in "abcde" if store.get(group).everything()} == {
-        group for group in "abcde" if partition_of(group) != lost
-    }

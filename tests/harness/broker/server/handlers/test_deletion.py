@@ -1,16 +1,12 @@
 """Groups and their offsets are deleted, from a client's bytes through the core into files, and back."""
 
-from types import SimpleNamespace
-
 import pytest
-from client_side import Asked, CannedCore, versions
-from lone_broker import IMAGE, LoneBroker
+from client_side import Asked, versions
+from lone_broker import LoneBroker
 
-from harness.broker.core import messages as core
-from harness.broker.core.types import ErrorCode, TopicPartition
+from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec import subscribed_topics
-from harness.broker.server.handlers import committed
-from harness.broker.server.handlers.groups import GroupRequests
+from harness.broker.server.handlers.coordinators import partition_of
 
 
 @pytest.fixture
@@ -28,14 +24,14 @@ def asks_to_join(*topics, group="g", kind="consumer", member=""):
 
 def join(alone, *topics, group="g", kind="consumer"):
     """Make a group of one member that is stable and reads these; its name."""
-    name = alone.ask(alone.groups.member, 11, 3, **asks_to_join(*topics, group=group, kind=kind)).member_id
+    name = alone.ask(alone.groups.join, 11, 3, **asks_to_join(*topics, group=group, kind=kind)).member_id
     rows = [{"member_id": name, "assignment": b"1"}]
-    alone.ask(alone.groups.member, 14, 3, group_id=group, generation_id=1, member_id=name, assignments=rows)
+    alone.ask(alone.groups.sync, 14, 3, group_id=group, generation_id=1, member_id=name, assignments=rows)
     return name
 
 
 def leave(alone, member):
-    return alone.ask(alone.groups.member, 13, 0, group_id="g", member_id=member).error_code
+    return alone.ask(alone.groups.leave, 13, 0, group_id="g", member_id=member).error_code
 
 
 @pytest.mark.parametrize(("key", "version"), versions(42))
@@ -79,22 +75,6 @@ def test_offsets_that_a_transaction_was_to_commit_are_deleted_with_their_group(a
     assert again.offset_of("g") == LoneBroker(tmp_path, 3).offset_of("g") == (ErrorCode.NONE, -1)
 
 
-def test_a_deletion_that_the_log_refuses_deletes_nothing():
-    canned = CannedCore()
-    log = SimpleNamespace(start_offset=0, end_offset=0, read=lambda *_: [])
-    leader = SimpleNamespace(leading=True, leader_epoch=3, log=log)
-    replicas = {committed.partition_of("g"): leader}
-    groups = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=replicas)
-    groups.look_at_leadership()
-    groups._store.put("g", {TopicPartition("t", 0): committed.CommittedOffset(5)}, 0)
-    asked = Asked(groups.delete_groups, 42, groups_names=["g"])
-    [question] = canned.questions
-    assert list(committed.decode_commits(question.batch)) == [("g", TopicPartition("t", 0), None)]
-    canned.answer(0, core.ProduceResponse(0, question.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-    assert [row.error_code for row in asked.answer.results] == [ErrorCode.NOT_COORDINATOR]
-    assert groups._store.groups() == {"g"}
-
-
 # --- some of a group's offsets ---------------------------------------------------------------------------------------
 
 
@@ -127,17 +107,18 @@ def test_offsets_of_a_topic_that_a_member_reads_stay(alone, read, error):
 
 def test_where_no_offset_is_there_nothing_is_written(alone):
     join(alone, "other")
+    written = alone.logs[partition_of("g")].end_offset
     assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
-    assert alone.logs[committed.partition_of("g")].end_offset == 0
+    assert alone.logs[partition_of("g")].end_offset == written
 
 
 def test_what_members_read_is_known_from_generation_to_generation(alone):
     """A newcomer's topics count when all have joined."""
     first = join(alone, "other")
     newcomer = asks_to_join("t")
-    asked = Asked(alone.groups.member, 11, 3, **newcomer)
+    asked = Asked(alone.groups.join, 11, 3, **newcomer)
     assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
-    Asked(alone.groups.member, 11, 3, **asks_to_join("other", member=first))
+    Asked(alone.groups.join, 11, 3, **asks_to_join("other", member=first))
     assert asked.answer.error_code == ErrorCode.NONE
     assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
 
@@ -145,7 +126,7 @@ def test_what_members_read_is_known_from_generation_to_generation(alone):
 def test_of_a_member_whose_topics_cannot_be_read_any_topic_stays(alone):
     alone.commit_plainly("g", 5)
     odd = {"protocols": [{"name": "range", "metadata": b"odd"}]}
-    alone.ask(alone.groups.member, 11, 3, **asks_to_join("t") | odd)
+    alone.ask(alone.groups.join, 11, 3, **asks_to_join("t") | odd)
     assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
 
 

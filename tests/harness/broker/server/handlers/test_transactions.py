@@ -131,7 +131,7 @@ def test_a_coordinator_that_starts_again_finishes_what_it_had_decided(alone, tmp
 )
 def test_an_impossible_transactional_id_or_timeout_never_reaches_the_core(values, error):
     canned = CannedCore()
-    requests = TransactionRequests(canned.gateway, unused, None, None)
+    requests = TransactionRequests(canned.gateway, unused, None)
     assert Asked(requests.init_producer_id, 22, **values).answer.error_code == error
     assert canned.asked == []
 
@@ -143,7 +143,7 @@ def unused():
 def test_a_client_of_a_silent_coordinator_is_told_to_look_for_another(monkeypatch):
     monkeypatch.setattr(handlers, "COORDINATOR_LIMIT_S", 0.01)
     canned = CannedCore()
-    requests = TransactionRequests(canned.gateway, unused, None, None)
+    requests = TransactionRequests(canned.gateway, unused, None)
 
     async def ask():
         values = {"transactional_id": "x", "producer_id": 1, "producer_epoch": 0, "committed": True}
@@ -207,7 +207,7 @@ def test_a_member_commits_in_a_transaction_in_its_present_generation_only(alone)
     """A member whose assignment is not there yet may, too: it has the one of the generation before."""
     values = {"group_id": "g", "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": "consumer"}
     protocols = [{"name": "range", "metadata": b""}]
-    name = alone.ask(alone.groups.member, 11, 3, protocols=protocols, member_id="", **values).member_id
+    name = alone.ask(alone.groups.join, 11, 3, protocols=protocols, member_id="", **values).member_id
     identity = alone.init()
     alone.add_offsets(identity, "g")
     for member, generation, error in [

@@ -1,13 +1,16 @@
 """Every request in every version that is served: from a client's bytes through its handler and back."""
 
+import asyncio
 import uuid
 from types import SimpleNamespace
 
 import pytest
 from batch_maker import batch, records
 from client_side import STATE, T0, T1, U0, Asked, CannedCore, asked_in_a_loop, topic_ids, versions
+from lone_broker import LoneBroker
 
 from harness.broker.core import messages as core
+from harness.broker.core.groups.coordinator import Group
 from harness.broker.core.types import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -15,28 +18,25 @@ from harness.broker.core.types import (
     ErrorCode,
     Image,
     TopicConfig,
-    TopicPartition,
     TopicState,
 )
 from harness.broker.server.codec import ADVERTISED
 from harness.broker.server.config import NodeConfig
-from harness.broker.server.handlers import committed
-from harness.broker.server.handlers.coordinators import Coordinators
+from harness.broker.server.handlers import groups as handlers
+from harness.broker.server.handlers.coordinators import OFFSETS_PARTITIONS, Coordinators, partition_of
 from harness.broker.server.handlers.data import DataRequests
-from harness.broker.server.handlers.group_table import Groups
 from harness.broker.server.handlers.groups import GroupRequests
 from harness.broker.server.handlers.metadata_and_topics import ClusterRequests
 from harness.broker.server.handlers.transactions import TransactionRequests
 from harness.broker.server.storage.batches import split
 
-OFFSETS = {TopicPartition(OFFSETS_TOPIC, number) for number in range(committed.OFFSETS_PARTITIONS)}
 IMAGE = Image(
     5,
     {0: BrokerState(1, False, "h0", 1), 1: BrokerState(2, False, "h1", 2)},
     {
         "t": STATE,
         "u": TopicState(TopicConfig(flush_ms=5), STATE.partitions[:1], 12),
-        OFFSETS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1] * committed.OFFSETS_PARTITIONS, 13),
+        OFFSETS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1] * OFFSETS_PARTITIONS, 13),
         TRANSACTIONS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1], 14),
     },
 )
@@ -64,13 +64,9 @@ def cluster(canned, ids):
 
 
 @pytest.fixture
-def coordinator(canned):
-    """A broker that coordinates all groups and whose offsets topic is empty."""
-    empty = SimpleNamespace(start_offset=0, end_offset=0, read=lambda *_: [])
-    leader = SimpleNamespace(leading=True, leader_epoch=3, log=empty)
-    made = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader))
-    made.look_at_leadership()
-    return made
+def alone(tmp_path):
+    """A broker that coordinates all groups."""
+    return LoneBroker(tmp_path)
 
 
 @pytest.fixture
@@ -79,20 +75,8 @@ def coordinators(cluster):
 
 
 @pytest.fixture
-def transactions(canned, coordinator, coordinators):
-    return TransactionRequests(canned.gateway, lambda: IMAGE, coordinators, coordinator.write_marker)
-
-
-@pytest.fixture
-def member():
-    """Takes the calls of groups' members as :class:`GroupRequests` does, at time 0."""
-    groups = Groups(0xABC)
-
-    def handle(call):
-        for answered, fields in groups.handle(0, call):
-            answered.reply(fields)
-
-    return handle
+def transactions(canned, coordinators):
+    return TransactionRequests(canned.gateway, lambda: IMAGE, coordinators)
 
 
 # --- data ----------------------------------------------------------------------------------------------------------
@@ -348,166 +332,154 @@ def test_find_coordinator_round_trips_in_every_version(key, version, coordinator
             assert [coordinator.key for coordinator in read.coordinators] == ["g", "h"]
 
 
-def join(member, version, name=""):
+def join(alone, version, name=""):
     rebalance = {"rebalance_timeout_ms": 900} if version >= 1 else {}
     protocols = [{"name": "range", "metadata": b"m"}]
     values = {"group_id": "g", "session_timeout_ms": 500, "member_id": name, "protocol_type": "consumer"}
-    return Asked(member, 11, version, protocols=protocols, **values, **rebalance).answer
+    return Asked(alone.groups.join, 11, version, protocols=protocols, **values, **rebalance).answer
 
 
-def joined(member, version=9):
+def joined(alone, version=9):
     """The name of the only member of group g, which leads it in generation 1 and waits for its assignment."""
-    named = join(member, version)
-    return join(member, version, named.member_id).member_id if version >= 4 else named.member_id
+    named = join(alone, version)
+    return join(alone, version, named.member_id).member_id if version >= 4 else named.member_id
 
 
 @pytest.mark.parametrize(("key", "version"), versions(11))
-def test_join_group_round_trips_in_every_version(key, version, member):
-    read = join(member, version)
+def test_join_group_round_trips_in_every_version(key, version, alone):
+    read = join(alone, version)
     if version >= 4:
         assert (read.error_code, read.member_id[:7]) == (79, "someone")
         assert read.protocol_name == (None if version >= 7 else "")
-        read = join(member, version, read.member_id)
+        read = join(alone, version, read.member_id)
     assert (read.error_code, read.generation_id, read.protocol_name, read.leader) == (0, 1, "range", read.member_id)
     assert [(m.member_id, m.metadata) for m in read.members] == [(read.member_id, b"m")]
-    assert join(member, version, "nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    refused = join(alone, version, "nobody")
+    assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "nobody")
 
 
 @pytest.mark.parametrize(("key", "version"), versions(14))
-def test_sync_group_round_trips_in_every_version(key, version, member):
-    name = joined(member)
+def test_sync_group_round_trips_in_every_version(key, version, alone):
+    name = joined(alone)
     rows = [{"member_id": name, "assignment": b"1"}]
-    read = Asked(member, key, version, group_id="g", generation_id=1, member_id=name, assignments=rows).answer
+    values = {"group_id": "g", "member_id": name}
+    read = Asked(alone.groups.sync, key, version, generation_id=1, assignments=rows, **values).answer
     assert (read.error_code, read.assignment) == (0, b"1")
     if version >= 5:
         assert (read.protocol_type, read.protocol_name) == ("consumer", "range")
-    refused = Asked(member, key, version, group_id="g", generation_id=9, member_id=name, assignments=[]).answer
+    refused = Asked(alone.groups.sync, key, version, generation_id=9, assignments=[], **values).answer
     assert refused.error_code == ErrorCode.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize(("key", "version"), versions(12))
-def test_group_heartbeat_round_trips_in_every_version(key, version, member):
-    name = joined(member)
-    assert Asked(member, key, version, group_id="g", generation_id=1, member_id=name).answer.error_code == 0
-    assert Asked(member, key, version, group_id="g", generation_id=2, member_id=name).answer.error_code == 22
+def test_group_heartbeat_round_trips_in_every_version(key, version, alone):
+    name = joined(alone)
+    for group, generation, error in (("g", 1, 0), ("g", 2, 22), ("", 1, 24)):
+        values = {"group_id": group, "generation_id": generation, "member_id": name}
+        assert Asked(alone.groups.heartbeat, key, version, **values).answer.error_code == error
 
 
 @pytest.mark.parametrize(("key", "version"), versions(13))
-def test_leave_group_round_trips_in_every_version(key, version, member):
-    name = joined(member)
+def test_leave_group_round_trips_in_every_version(key, version, alone):
+    name = joined(alone)
     for leaving, error in (("nobody", 25), (name, 0)):
         members = {"members": [{"member_id": leaving}]} if version >= 3 else {"member_id": leaving}
-        read = Asked(member, key, version, group_id="g", **members).answer
+        read = Asked(alone.groups.leave, key, version, group_id="g", **members).answer
         assert (read.members[0].error_code if version >= 3 else read.error_code) == error
 
 
+def fetched(alone, key, version, topics, group="g"):
+    """What OffsetFetch tells of these topics, None: of all; and the error of the whole where the version has one."""
+    wanted = {"group_id": group, "topics": topics}
+    read = asked_in_a_loop(
+        alone.groups.offset_fetch, key, version, **({"groups": [wanted]} if version >= 8 else wanted)
+    ).answer
+    told = read.groups[0] if version >= 8 else read
+    rows = [
+        (r.partition_index, r.committed_offset, r.metadata, r.error_code) for t in told.topics for r in t.partitions
+    ]
+    return rows, told.error_code if version >= 2 else 0
+
+
 @pytest.mark.parametrize(("key", "version"), versions(8))
-def test_offset_commit_round_trips_in_every_version(key, version, canned, coordinator):
+def test_offset_commit_round_trips_in_every_version(key, version, alone):
     part = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "note"}
     if version >= 6:
         part["committed_leader_epoch"] = 3
     topics = [{"name": name, "partitions": [part]} for name in ("t", "gone")]
     values = {"group_id": "g", "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
-    asked = Asked(coordinator.offset_commit, key, version, **values)
-    [question] = canned.questions
-    offset = committed.CommittedOffset(5, 3 if version >= 6 else -1, "note")
-    assert question.partition == committed.partition_of("g")
-    assert list(committed.decode_commits(question.batch)) == [("g", T0, offset)]
-    canned.answer(0, core.ProduceResponse(0, question.partition, ErrorCode.NONE, 0))
-    assert [(t.name, t.partitions[0].error_code) for t in asked.answer.topics] == [("t", 0), ("gone", 3)]
-    refused = Asked(coordinator.offset_commit, key, version, **{**values, "group_id": ""}).answer
+    answer = alone.ask(alone.groups.offset_commit, key, version, **values)
+    assert [(t.name, t.partitions[0].error_code) for t in answer.topics] == [("t", 0), ("gone", 3)]
+    [committed] = alone.broker.groups[1]["g"].offsets.everything().values()
+    assert committed == core.CommittedOffset(5, 3 if version >= 6 else -1, "note")
+    refused = alone.ask(alone.groups.offset_commit, key, version, **{**values, "group_id": ""})
     assert [(t.name, t.partitions[0].error_code) for t in refused.topics] == [("t", 24), ("gone", 24)]
 
 
 @pytest.mark.parametrize(("key", "version"), versions(9))
-def test_offset_fetch_round_trips_in_every_version(key, version, coordinator):
-    coordinator._store.put("g", {T0: committed.CommittedOffset(9, 1, "m")}, 0)
-
-    def fetched(topics):
-        wanted = {"group_id": "g", "topics": topics}
-        read = Asked(
-            coordinator.offset_fetch, key, version, **({"groups": [wanted]} if version >= 8 else wanted)
-        ).answer
-        group = read.groups[0] if version >= 8 else read
-        return [(r.partition_index, r.committed_offset, r.metadata) for t in group.topics for r in t.partitions]
-
-    assert fetched([{"name": "t", "partition_indexes": [0, 1]}]) == [(0, 9, "m"), (1, -1, "")]
+def test_offset_fetch_round_trips_in_every_version(key, version, alone):
+    alone.commit_plainly("g", 9)
+    asked = [{"name": "t", "partition_indexes": [0, 1]}]
+    assert fetched(alone, key, version, asked) == ([(0, 9, "", 0), (1, -1, "", 0)], 0)
+    assert fetched(alone, key, version, asked, "")[0] == [(0, -1, "", 24), (1, -1, "", 24)]
     if version >= 2:
-        assert fetched(None) == [(0, 9, "m")]
+        assert fetched(alone, key, version, None) == ([(0, 9, "", 0)], 0)
 
 
 @pytest.mark.parametrize(("key", "version"), versions(25))
 def test_add_offsets_to_txn_round_trips_in_every_version(key, version, canned, transactions):
     values = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 3, "group_id": "g"}
     asked = asked_in_a_loop(transactions.add_offsets, key, version, **values)
-    assert canned.questions == [core.AddPartitionsToTxn(0, "x", 7, 3, (committed.partition_of("g"),))]
+    assert canned.questions == [core.AddPartitionsToTxn(0, "x", 7, 3, (partition_of("g"),))]
     canned.answer(0, core.AddPartitionsToTxnResponse(0, ErrorCode.PRODUCER_FENCED))
     fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
     assert asked.answer.error_code == fenced
 
 
 @pytest.mark.parametrize(("key", "version"), versions(28))
-def test_txn_offset_commit_round_trips_in_every_version(key, version, canned, coordinator):
+def test_txn_offset_commit_round_trips_in_every_version(key, version, alone):
     part = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "note"}
     topics = [{"name": name, "partitions": [part]} for name in ("t", "gone")]
     values = {"transactional_id": "x", "group_id": "g", "producer_id": 7, "producer_epoch": 3, "topics": topics}
-    asked = Asked(coordinator.txn_offset_commit, key, version, **values)
-    [question] = canned.questions
-    assert (question.batch.transactional, question.batch.producer_id, question.batch.producer_epoch) == (True, 7, 3)
-    assert list(committed.decode_commits(question.batch)) == [("g", T0, committed.CommittedOffset(5, -1, "note"))]
-    assert stable(coordinator) == ErrorCode.UNSTABLE_OFFSET_COMMIT
-    canned.answer(0, core.ProduceResponse(0, question.partition, ErrorCode.NONE, 0))
-    assert [(t.name, t.partitions[0].error_code) for t in asked.answer.topics] == [("t", 0), ("gone", 3)]
-    assert stable(coordinator) == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    answer = alone.ask(alone.groups.txn_offset_commit, key, version, **values)
+    assert [(t.name, t.partitions[0].error_code) for t in answer.topics] == [("t", 0), ("gone", 3)]
+    [batch] = alone.logs[partition_of("g")].read(0, 9, 10_000)
+    assert (batch.transactional, batch.producer_id, batch.producer_epoch) == (True, 7, 3)
+    assert alone.offset_of("g") == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
     if version >= 3:
-        refused = Asked(coordinator.txn_offset_commit, key, version, **values, member_id="m", generation_id=1).answer
+        refused = alone.ask(alone.groups.txn_offset_commit, key, version, **values, member_id="m", generation_id=1)
         assert [(t.name, t.partitions[0].error_code) for t in refused.topics] == [("t", 25), ("gone", 25)]
 
 
-def stable(coordinator):
-    """The error with which a reader of committed records is told the offset of group g."""
-    groups = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}]
-    answer = Asked(coordinator.offset_fetch, 9, groups=groups, require_stable=True).answer
-    return answer.groups[0].topics[0].partitions[0].error_code
-
-
 @pytest.mark.parametrize(("key", "version"), versions(15))
-def test_describe_groups_round_trips_in_every_version(key, version, coordinator):
-    def member(call):
-        for answered, fields in coordinator._groups.handle(0, call):
-            answered.reply(fields)
-
+def test_describe_groups_round_trips_in_every_version(key, version, alone):
     def described(*names):
-        return Asked(coordinator.describe_groups, key, version, groups=list(names)).answer.groups
+        return Asked(alone.groups.describe_groups, key, version, groups=list(names)).answer.groups
 
-    coordinator._store.put("committed", {T0: committed.CommittedOffset(9)}, 0)
+    alone.commit_plainly("committed", 9)
     empty, unknown, nameless = described("committed", "gone", "")
     assert [(g.error_code, g.group_state, g.members) for g in (empty, unknown)] == [(0, "Empty", []), (0, "Dead", [])]
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
-    name = joined(member)
+    name = joined(alone)
     [group] = described("g")
     assert (group.group_state, group.protocol_type, group.protocol_data) == ("CompletingRebalance", "consumer", "")
     rows = [{"member_id": name, "assignment": b"mine"}]
-    Asked(member, 14, group_id="g", generation_id=1, member_id=name, assignments=rows)
+    Asked(alone.groups.sync, 14, group_id="g", generation_id=1, member_id=name, assignments=rows)
     [group] = described("g")
     assert (group.error_code, group.group_id, group.group_state) == (0, "g", "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
-    [described_member] = group.members
-    assert (described_member.member_id, described_member.client_id, described_member.client_host) == (
-        name,
-        "someone",
-        "/10.0.0.9",
-    )
-    assert (described_member.member_metadata, described_member.member_assignment) == (b"m", b"mine")
+    [member] = group.members
+    assert (member.member_id, member.client_id, member.client_host) == (name, "someone", "/10.0.0.9")
+    assert (member.member_metadata, member.member_assignment) == (b"m", b"mine")
 
 
 @pytest.mark.parametrize(("key", "version"), versions(16))
-def test_list_groups_round_trips_in_every_version(key, version, coordinator):
+def test_list_groups_round_trips_in_every_version(key, version, alone):
     def listed(**filters):
-        return [group.group_id for group in Asked(coordinator.list_groups, key, version, **filters).answer.groups]
+        return [group.group_id for group in Asked(alone.groups.list_groups, key, version, **filters).answer.groups]
 
-    coordinator._store.put("committed", {T0: committed.CommittedOffset(9)}, 0)
-    joined(lambda call: [answered.reply(fields) for answered, fields in coordinator._groups.handle(0, call)])
+    alone.commit_plainly("committed", 9)
+    joined(alone)
     assert listed() == ["committed", "g"]
     if version >= 4:
         assert listed(states_filter=["empty"]) == ["committed"]
@@ -517,14 +489,23 @@ def test_list_groups_round_trips_in_every_version(key, version, coordinator):
         assert listed(types_filter=["consumer"]) == []
 
 
-def test_groups_are_not_listed_while_their_offsets_are_read(canned):
-    full = SimpleNamespace(start_offset=0, end_offset=1, read=lambda *_: [])
-    leader = SimpleNamespace(leading=True, leader_epoch=3, log=full)
-    loading = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader))
-    loading._epochs = dict.fromkeys(OFFSETS, 3)
-    assert Asked(loading.list_groups, 16).answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    [group] = Asked(loading.describe_groups, 15, groups=["g"]).answer.groups
-    assert group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    elsewhere = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas={})
-    [group] = Asked(elsewhere.describe_groups, 15, groups=["g"]).answer.groups
-    assert group.error_code == ErrorCode.NOT_COORDINATOR
+@pytest.mark.parametrize("error", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR])
+def test_what_no_coordinator_knows_is_not_told(canned, error):
+    listed = error if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else ErrorCode.NONE
+    groups = GroupRequests(canned.gateway, SimpleNamespace(groups=(listed, {}), group=lambda _: (error, Group())))
+    assert Asked(groups.list_groups, 16).answer.error_code == listed
+    [group] = Asked(groups.describe_groups, 15, groups=["g"]).answer.groups
+    assert group.error_code == error
+
+
+def test_a_log_that_takes_too_long_is_answered_for(canned, monkeypatch):
+    monkeypatch.setattr(handlers, "OFFSETS_LIMIT_S", 0.01)
+    groups = GroupRequests(canned.gateway, SimpleNamespace(image=IMAGE))
+
+    async def ask():
+        asked = Asked(groups.offset_commit, 8, group_id="g", member_id="", topics=[])
+        deletion = Asked(groups.delete_groups, 42, groups_names=["g"])
+        await asyncio.sleep(0.05)
+        return asked.fields, deletion.answer.results[0].error_code
+
+    assert asyncio.run(ask()) == ({"topics": []}, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.broker.core.broker import Broker
+from harness.broker.core.groups.coordinator import LOG
 from harness.lab.explore import GroupScope
 from harness.lab.explore.groups import coordinators
 from harness.lab.explore.groups.space import GroupSpace
@@ -27,7 +28,7 @@ class PlainGroups(GroupSpace):
 
 def _keep_numbers(broker: Broker) -> dict[int, int]:
     """Every request of the coordinator has a number of its own, and each of them is waited for."""
-    coordinator = broker._groups
+    coordinator = broker._groups.on(LOG)
     for group in coordinator._groups.values():
         group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
         group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
