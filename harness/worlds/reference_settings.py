@@ -32,6 +32,9 @@ OF_GROUPS: Final = (
     "assign-unrevoked",
     "load-first-commits",
     "load-no-members",
+    "keep-generation",
+    "assignment-of-before",
+    "commit-of-before",
 )
 #: The same for pipelines, which commit offsets in transactions.
 OF_PIPELINES: Final = (

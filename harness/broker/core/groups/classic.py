@@ -199,10 +199,14 @@ class ClassicGroup(msgspec.Struct, eq=False):
         member.heard(now_us)
         self._refuse_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.sync = call
-        if self.state is State.STABLE:
+        if self._may_hand_out():
             self._hand_out(now_us)
         elif message.member == self.leader and self.brought is None:
             self.due = self.brought = self._record(dict(message.assignments))
+
+    def _may_hand_out(self) -> bool:
+        """The assignments that members have are those of this generation."""
+        return self.state is State.STABLE
 
     def _heartbeat(self, now_us: int, call: _Call) -> None:
         """A member is alive; it learns whether it has to join again."""
@@ -324,7 +328,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             self._complete(now_us)
 
     def _complete(self, now_us: int) -> None:
-        self.generation += 1
+        self.generation = self._next_generation()
         self.brought = None
         if not self.members:
             self.state, self.leader, self.protocol, self.read = State.EMPTY, "", None, set()
@@ -336,8 +340,10 @@ class ClassicGroup(msgspec.Struct, eq=False):
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
         for name, member in self.members.items():
-            member.told = replace(member.told, assignment=b"")
             self._answer_join(now_us, name, member)
+
+    def _next_generation(self) -> int:
+        return self.generation + 1
 
     def _vote(self) -> str:
         """The protocol that most members like best among those that all of them know."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -157,7 +157,8 @@ class Group(msgspec.Struct, eq=False):
     def assigned(self) -> int:
         """The number of members that have something to read."""
         if self.classic is not None:
-            return sum(bool(member.told.assignment) for member in self.classic.members.values())
+            stable = self.classic.state is State.STABLE
+            return sum(stable and bool(member.told.assignment) for member in self.classic.members.values())
         return sum(bool(member.assigned) for member in self.record.members.values())
 
     @property
@@ -214,6 +215,7 @@ class Group(msgspec.Struct, eq=False):
 class GroupCoordinator(Coordinator):
     """The part of one broker that coordinates the groups of one log partition, while it leads that."""
 
+    classic: ClassVar[type[ClassicGroup]] = ClassicGroup
     _groups: dict[str, Group]
     _asked: dict[int, str]
     _generations: dict[int, _Generation]
@@ -289,7 +291,7 @@ class GroupCoordinator(Coordinator):
 
     def _load_members(self, group: Group, record: _Record) -> None:
         if isinstance(record, ClassicRecord):
-            group.record, group.classic = GroupRecord(), ClassicGroup.loaded(record)
+            group.record, group.classic = GroupRecord(), self.classic.loaded(record)
         else:
             group.record, group.classic = record, None
 
@@ -375,13 +377,10 @@ class GroupCoordinator(Coordinator):
             if error:
                 self._refuse(client, _answer_to(message), error)
                 return
-            group.classic, group.record = self._first_generation(group.record), GroupRecord()
+            # A group that had the other protocol goes on counting: no epoch of it is a generation.
+            group.classic, group.record = self.classic(generation=group.record.epoch), GroupRecord()
         group.classic.handle(self._context.now_us, client, message, self._new_name(message))
         self._pursue(message.group, group.classic)
-
-    def _first_generation(self, record: GroupRecord) -> ClassicGroup:
-        """A group that had another protocol goes on counting: no epoch of it is a generation."""
-        return ClassicGroup(generation=record.epoch)
 
     def _new_name(self, message: messages.GroupRequest) -> str:
         """A name that no coordinator has given: none before leads in this leader epoch."""

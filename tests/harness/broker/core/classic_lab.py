@@ -29,6 +29,7 @@ from harness.broker.core.types import (
     TopicState,
 )
 
+CONFIG = BrokerConfig()
 GROUP = "g"
 SESSION_MS = 1_000
 REBALANCE_MS = 5_000
@@ -40,8 +41,8 @@ _CLIENT = NodeId(1001)
 class ClassicLab:
     """Calls are known by tickets, and ``answers`` has those that came. While ``log_waits`` nothing is committed."""
 
-    def __init__(self, bug: str = "none") -> None:
-        self.config = BrokerConfig(planted_bug=bug)
+    def __init__(self) -> None:
+        self.config = CONFIG
         self.log = MemoryLog()
         self.now_us = 0
         self.leader_epoch = 0
@@ -188,8 +189,8 @@ class ClassicLab:
 class PairLab(ClassicLab):
     """A stable group of two in generation 2; ``a`` leads."""
 
-    def __init__(self, bug: str = "none") -> None:
-        super().__init__(bug)
+    def __init__(self) -> None:
+        super().__init__()
         self.a = self.join("a1").member
         self.sync("as1", self.a, 1, {self.a: b"all"})
         self.join("b1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from harness.broker.core import messages
 from harness.broker.core.groups import coordinator
 from harness.broker.core.messages import CommittedOffset, Offer
-from harness.broker.core.types import ErrorCode
+from harness.broker.core.types import BrokerConfig, ErrorCode
+from tests.harness.broker.core import classic_lab
 from tests.harness.broker.core.classic_lab import GROUP, RANGE, REBALANCE_MS, SESSION_MS, T0, ClassicLab, PairLab
 
 
@@ -212,7 +214,7 @@ def third_generation(pair: PairLab) -> str:
 def test_a_follower_that_syncs_before_the_leader_waits_for_it() -> None:
     pair = PairLab()
     c = third_generation(pair)
-    assert pair.sync("cs", c, 3) is None
+    assert pair.sync("bs3", pair.b, 3) is pair.sync("cs", c, 3) is None
     pair.sync("as3", pair.a, 3, {c: b"third"})
     assert pair.answers["cs"].assignment == b"third"
     assert pair.sync("late", pair.b, 3).assignment == b""
@@ -334,6 +336,14 @@ def test_members_go_on_at_a_new_coordinator_without_a_rebalance() -> None:
     assert pair.members == []
 
 
+def test_a_new_coordinator_knows_the_last_commit() -> None:
+    pair = PairLab()
+    pair.commit(pair.a, 2, 5)
+    pair.commit(pair.a, 2, 8)
+    pair.move()
+    assert pair.offset() == CommittedOffset(8, 3, "note")
+
+
 def test_a_generation_that_was_not_committed_is_over_with_its_coordinator() -> None:
     pair = PairLab()
     c = third_generation(pair)
@@ -428,3 +438,24 @@ def test_who_joins_while_the_group_takes_the_other_protocol_waits_and_is_refused
     assert lab.join("c", offers=RANGE) is None
     lab.commit_log()
     assert lab.answers["c"].error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+# --- planted bugs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bug", "breaks"),
+    [
+        ("keep-generation", test_a_second_member_makes_the_first_join_again_and_both_are_told),
+        ("assignment-of-before", test_a_follower_that_syncs_before_the_leader_waits_for_it),
+        ("commit-of-before", test_only_members_of_the_present_generation_commit_and_only_outside_of_syncing),
+        ("commit-of-any-member", test_only_members_of_the_present_generation_commit_and_only_outside_of_syncing),
+        ("load-no-members", test_members_go_on_at_a_new_coordinator_without_a_rebalance),
+        ("load-first-commits", test_a_new_coordinator_knows_the_last_commit),
+    ],
+)
+def test_a_wrong_form_breaks_its_claim(bug: str, breaks: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks()
+    monkeypatch.setattr(classic_lab, "CONFIG", BrokerConfig(planted_bug=bug))
+    with pytest.raises(AssertionError):
+        breaks()
