@@ -25,7 +25,7 @@ OF_TRANSACTIONS: Final = (
     "answer-before-decision",
     "markers-uncommitted",
 )
-#: The same for workloads with consumer groups; brokers over sockets show the first one, too.
+#: The same for workloads with consumer groups.
 OF_GROUPS: Final = (
     "commit-offsets-after-append",
     "commit-of-any-member",
@@ -49,10 +49,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "processes": dict.fromkeys(
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
-    | dict.fromkeys(
-        (*OF_GROUPS[1:], *OF_PIPELINES),
-        'changes only the coordinator of groups in virtual time; use the world "simulated"',
-    ),
+    | {"assign-unrevoked": 'is of KIP-848, which brokers over sockets do not have; use the world "simulated"'},
 }
 
 

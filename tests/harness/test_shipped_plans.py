@@ -33,7 +33,8 @@ ALARMING: Final = {"canary", "compaction", "eras"}
 QUIET: Final = {"isr-churn", "kafka-idempotence-prices", "kafka-prices-java", "kafka-prices-librdkafka"}
 #: The reference broker's controller changes no replicas.
 REAL_ONLY: Final = {
-    "kafka-consume-transform-produce", "drawn/clock", "kafka-groups", "keyed", "racks-reassigned", "transactions", *QUIET,
+    "kafka-consume-transform-produce", "drawn/clock", "kafka-groups", "keyed", "racks-reassigned", "transactions",
+    *QUIET,
 }  # fmt: skip
 #: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3

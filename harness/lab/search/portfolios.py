@@ -297,7 +297,19 @@ TRANSACTIONAL: Final = (
 
 _MEMBERS: Final = _IDEMPOTENT | {"session.timeout.ms": 1_500}
 #: The same for what only consumer groups can show.
-GROUPED: Final = _coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3)
+GROUPED: Final = (
+    *_coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3),
+    # Only what a library commits by itself is on its way when the group has another generation.
+    Portfolio(
+        name="late-commits-of-groups",
+        kinds=("late-commit", "late-commit", "late-commit", "move", "kill"),
+        settings=_MEMBERS | {"commit.mode": "auto"},
+        drawn=_PROTOCOLS,
+        workload=IN_GROUPS,
+        partitions=3,
+        **_BRIEF,
+    ),
+)
 _PIPED: Final[Mapping[str, Any]] = {
     "settings": _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000},
     "drawn": _PROTOCOLS,
