@@ -69,11 +69,6 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
             f"retention.ms={settings.retention_ms} drops records in virtual time and on Apache Kafka only; leave it "
             "out, or [worlds.processes]"
         )
-    if world == "processes" and settings.offsets_retention_minutes != Settings().offsets_retention_minutes:
-        raise PlanError(
-            "offsets.retention.minutes would change nothing: over sockets the reference broker keeps all groups; leave"
-            ' it out, or use the world "simulated"'
-        )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):
         raise PlanError(f"planted.bug={bug} {why}")

@@ -9,8 +9,7 @@ To be read in this order:
     cleaner                           what stays of a compacted log
     coordinator                       the leader of a log that keeps what a cluster has decided
     transaction_coordinator           which transactions are open in the cluster, and how each ends
-    group_membership                  the members of a consumer group, and what each of them may read
-    group_coordinator                 who is a member, and the offsets that groups remember
+    groups                            who is a member of a consumer group, and the offsets that groups remember
     session, broker                   one broker
     election, placement, controller   the cluster
     invariants, planted               what must always hold, and rules that are wrong on purpose

@@ -14,8 +14,9 @@ from harness.broker.core.coordinator import LOOK, Coordinator
 from harness.broker.core.effects import Context, Effect, Node, Timer
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import CleanedFollower
-from harness.broker.core.groups.coordinator import ANSWERS, Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import ANSWERS, GroupCoordinator
 from harness.broker.core.groups.coordinators import GroupCoordinators
+from harness.broker.core.groups.group import Group
 from harness.broker.core.log import Log
 from harness.broker.core.planted import with_bug
 from harness.broker.core.replica import Replica
@@ -312,7 +313,7 @@ class Broker(Node):
             coordinator.resign()
 
     def _coordinator(self, log: TopicPartition) -> Coordinator | None:
-        """What this broker is while it leads this log partition."""
+        """The part of this broker that coordinates while it leads this log partition; None for most."""
         if log.topic == OFFSETS_TOPIC:
             return self._groups.on(log)
         return self._transactions if log == transaction_coordinator.LOG else None

@@ -126,7 +126,7 @@ class Coordinator:
 
 
 def look_of(log: TopicPartition, leader_epoch: int) -> Timer:
-    """What reminds the coordinator on this log to look at what is due in this leader epoch."""
+    """The reminder of the coordinator on this log to look at what is due in this leader epoch."""
     return Timer(LOOK, (log, leader_epoch))
 
 

@@ -331,7 +331,7 @@ class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
     metadata: str | None = ""
 
 
-#: What a group remembers where nothing was committed.
+#: The answer of a group that has committed nothing.
 NOT_COMMITTED: Final = CommittedOffset(NONE)
 
 
@@ -376,7 +376,7 @@ class ConsumerGroupHeartbeatResponse(GroupAnswer, frozen=True):
 class Offer(msgspec.Struct, frozen=True, gc=False):
     """A protocol by which a member of a classic group would share, and what it says to the group's leader.
 
-    ``topics`` are those that it reads; None where nobody but the leader can tell.
+    ``topics`` are those that it reads; None where only the leader can tell.
     """
 
     protocol: str
@@ -384,7 +384,7 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     topics: tuple[str, ...] | None = None
 
 
-class JoinGroup(GroupRequest, frozen=True):
+class GroupJoin(GroupRequest, frozen=True):
     """A member joins, or joins again, with its ``offers``, best liked first (rule 51). It has no ``member_epoch``.
 
     Without a name it is given one: where it is ``named_first`` with MEMBER_ID_REQUIRED, to join again under it
@@ -400,7 +400,7 @@ class JoinGroup(GroupRequest, frozen=True):
     client_host: str = ""
 
 
-class JoinGroupResponse(GroupAnswer, frozen=True):
+class GroupJoinResponse(GroupAnswer, frozen=True):
     """The new ``generation``: its ``protocol``, and its ``leader``, which alone gets what ``members`` said of it.
 
     ``member`` is the name of who asked, also with MEMBER_ID_REQUIRED.
@@ -414,13 +414,13 @@ class JoinGroupResponse(GroupAnswer, frozen=True):
     members: tuple[tuple[str, bytes], ...] = ()
 
 
-class SyncGroup(GroupRequest, frozen=True):
+class GroupSync(GroupRequest, frozen=True):
     """A member asks for its assignment in the generation; the leader brings ``assignments`` by name (rule 53)."""
 
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-class SyncGroupResponse(GroupAnswer, frozen=True):
+class GroupSyncResponse(GroupAnswer, frozen=True):
     """The ``assignment`` of the member, once the generation is committed."""
 
     protocol_type: str | None = None
@@ -436,12 +436,12 @@ class GroupHeartbeatResponse(GroupAnswer, frozen=True):
     """It is a member; with REBALANCE_IN_PROGRESS it is to join again."""
 
 
-class LeaveGroup(GroupRequest, frozen=True):
+class GroupLeave(GroupRequest, frozen=True):
     """A member leaves a classic group. ``member_epoch`` is not looked at."""
 
 
-class LeaveGroupResponse(GroupAnswer, frozen=True):
-    """It is no member any more, or was none: UNKNOWN_MEMBER_ID."""
+class GroupLeaveResponse(GroupAnswer, frozen=True):
+    """It has left; who is not a member is UNKNOWN_MEMBER_ID."""
 
 
 class OffsetCommit(GroupRequest, frozen=True):
@@ -480,7 +480,7 @@ class DeleteOffsets(GroupRequest, frozen=True):
 
 
 class DeleteOffsetsResponse(GroupAnswer, frozen=True):
-    """They are gone, but for those that are ``read`` by members."""
+    """They are gone, apart from those that are ``read`` by members."""
 
     read: tuple[TopicPartition, ...] = ()
 

@@ -25,7 +25,7 @@ from harness.broker.core.effects import Deliver
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import NEVER_US, Follower
 from harness.broker.core.groups.coordinator import LOG as GROUPS_LOG
-from harness.broker.core.groups.coordinator import Group
+from harness.broker.core.groups.group import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import Message
 from harness.broker.core.replica import Replica

@@ -35,60 +35,60 @@ ReplayNext ==
        \*  1  a client writes a to 0
        \/ step = 0 /\ WriteRecordToLeader(1) /\ "a" \in inv_sent' /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<>>>>)
        \*       now (leader 0, epoch 0, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
-       \*  2  a planned move makes 1 the leader
-       \/ step = 1 /\ PlannedMove(2) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<>>>>)
-       \*       now (leader 1, epoch 1, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
-       \*  3  a planned move makes 0 the leader
-       \/ step = 2 /\ PlannedMove(1) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<>>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
-       \*  4  controller > 0: decision 2 (leader 1, epoch 1, ISR 0 1 2) is skipped
+       \*  2  1 > 0: fetch from 0 in epoch 0 arrives
+       \/ step = 1 /\ SendFetchRequest(2) /\ Sent(1)
+       \/ step = 2 /\ ReceiveFetchRequest(1) /\ Taken(2) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<>>>>)
+       \*       now (leader 0, epoch 0, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
+       \*  3  0 > 1: records a, high watermark 0 arrives
+       \/ step = 3 /\ ReceiveFetchResponse(2) /\ Taken(1) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 0, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |a; 2 in 0: |
+       \*  4  1 > 0: fetch from 1 in epoch 0 arrives
+       \/ step = 4 /\ ((SendFetchRequest(2) /\ Sent(1)) \/ (Converged(1, 2) /\ UNCHANGED vars))
+       \/ step = 5 /\ ((ReceiveFetchRequest(1) /\ Taken(2)) \/ (~UnderWay(FetchRequest, 2, 1) /\ UNCHANGED vars)) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 0, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |a; 2 in 0: |
+       \*  5  a planned move makes 2 the leader
+       \/ step = 6 /\ PlannedMove(3) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 2, epoch 1, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |a; 2 in 0: |
+       \*  6  controller > 1: decision 2 (leader 2, epoch 1, ISR 0 1 2) arrives
+       \/ step = 7 /\ ReceiveMetadataUpdate(2) /\ Len(broker_metadata_log'[2]) = 2 /\ Shows(<<1, 2, 1>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 2, epoch 1, ISR 0 1 2) 0 leads 0: |a; 1 in 1: |a; 2 in 0: |
+       \*  7  a planned move makes 0 the leader
+       \/ step = 8 /\ PlannedMove(1) /\ Shows(<<1, 2, 1>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 1: |a; 2 in 0: |
+       \*  8  controller > 0: decision 2 (leader 2, epoch 1, ISR 0 1 2) is skipped
        \*       the broker learns it together with the next, and acts on that alone
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
-       \*  5  2 > 0: fetch from 0 in epoch 0 arrives
-       \/ step = 3 /\ SendFetchRequest(3) /\ Sent(1)
-       \/ step = 4 /\ ReceiveFetchRequest(1) /\ Taken(3) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<>>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |
-       \*  6  0 > 2: records a, high watermark 0 arrives
-       \/ step = 5 /\ ReceiveFetchResponse(3) /\ Taken(1) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |a
-       \*  7  2 > 0: fetch from 1 in epoch 0 arrives
-       \/ step = 6 /\ ((SendFetchRequest(3) /\ Sent(1)) \/ (Converged(1, 3) /\ UNCHANGED vars))
-       \/ step = 7 /\ ((ReceiveFetchRequest(1) /\ Taken(3)) \/ (~UnderWay(FetchRequest, 3, 1) /\ UNCHANGED vars)) /\ Shows(<<1, 1, 1>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 0: |; 2 in 0: |a
-       \*  8  controller > 1: decision 2 (leader 1, epoch 1, ISR 0 1 2) arrives
-       \/ step = 8 /\ ReceiveMetadataUpdate(2) /\ Len(broker_metadata_log'[2]) = 2 /\ Shows(<<1, 2, 1>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 leads 1: |; 2 in 0: |a
-       \*  9  controller > 2: decision 2 (leader 1, epoch 1, ISR 0 1 2) arrives
-       \/ step = 9 /\ ReceiveMetadataUpdate(3) /\ Len(broker_metadata_log'[3]) = 2 /\ Shows(<<1, 2, 2>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 leads 1: |; 2 in 1: |a
-       \* 10  2 > 1: fetch from 1 in epoch 1 arrives
-       \/ step = 10 /\ SendFetchRequest(3) /\ Sent(2)
-       \/ step = 11 /\ ReceiveFetchRequest(2) /\ Taken(3) /\ Shows(<<1, 2, 2>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 leads 1: |; 2 in 1: |a
-       \* 11  controller > 0: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
-       \/ step = 12 /\ ReceiveMetadataUpdate(1) /\ Len(broker_metadata_log'[1]) = 3 /\ Shows(<<3, 2, 2>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 leads 1: |; 2 in 1: |a
-       \* 12  controller > 1: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
-       \/ step = 13 /\ ReceiveMetadataUpdate(2) /\ Len(broker_metadata_log'[2]) = 3 /\ Shows(<<3, 3, 2>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |; 2 in 1: |a
-       \* 13  1 > 0: fetch from 0 in epoch 2 arrives
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 1: |a; 2 in 0: |
+       \*  9  controller > 2: decision 2 (leader 2, epoch 1, ISR 0 1 2) arrives
+       \/ step = 9 /\ ReceiveMetadataUpdate(3) /\ Len(broker_metadata_log'[3]) = 2 /\ Shows(<<1, 2, 2>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 0: |a; 1 in 1: |a; 2 leads 1: |
+       \* 10  controller > 0: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
+       \/ step = 10 /\ ReceiveMetadataUpdate(1) /\ Len(broker_metadata_log'[1]) = 3 /\ Shows(<<3, 2, 2>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 leads 1: |
+       \* 11  1 > 2: fetch from 1 in epoch 1 arrives
+       \/ step = 11 /\ SendFetchRequest(2) /\ Sent(3)
+       \/ step = 12 /\ ReceiveFetchRequest(3) /\ Taken(2) /\ Shows(<<3, 2, 2>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 leads 1: |
+       \* 12  controller > 2: decision 3 (leader 0, epoch 2, ISR 0 1 2) arrives
+       \/ step = 13 /\ ReceiveMetadataUpdate(3) /\ Len(broker_metadata_log'[3]) = 3 /\ Shows(<<3, 2, 3>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 in 2: |
+       \* 13  2 > 0: fetch from 0 in epoch 2 arrives
        \*       no action of the model: without records of its last epoch the follower does not ask about it
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |; 2 in 1: |a
-       \* 14  0 > 1: truncate to the end of epoch 0 at 1 arrives
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 in 2: |
+       \* 14  0 > 2: truncate to the end of epoch 0 at 1 arrives
        \*       no action of the model: without records of its last epoch the follower does not ask about it
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |; 2 in 1: |a
-       \* 15  1 > 0: fetch from 0 in epoch 2 arrives
-       \/ step = 14 /\ SendFetchRequest(2) /\ Sent(1)
-       \/ step = 15 /\ ReceiveFetchRequest(1) /\ Taken(2) /\ Shows(<<3, 3, 2>>, <<<<"a">>, <<>>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |; 2 in 1: |a
-       \* 16  0 > 1: records a, high watermark 0 arrives
-       \/ step = 16 /\ ReceiveFetchResponse(2) /\ Taken(1) /\ Shows(<<3, 3, 2>>, <<<<"a">>, <<"a">>, <<"a">>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |a; 2 in 1: |a
-       \* 17  1 > 2: truncate to the end of epoch 0 at 0 arrives
-       \/ step = 17 /\ ReceiveFetchResponse(3) /\ Taken(2) /\ Shows(<<3, 3, 2>>, <<<<"a">>, <<"a">>, <<>>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 2: |a; 2 in 1: |
-       \* 18  1 > 0: fetch from 1 in epoch 2 arrives
-       \/ step = 18 /\ ((SendFetchRequest(2) /\ Sent(1)) \/ (Converged(1, 2) /\ UNCHANGED vars))
-       \/ step = 19 /\ ((ReceiveFetchRequest(1) /\ Taken(2)) \/ (~UnderWay(FetchRequest, 2, 1) /\ UNCHANGED vars)) /\ Shows(<<3, 3, 2>>, <<<<"a">>, <<"a">>, <<>>>>)
-       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: a|; 1 in 2: |a; 2 in 1: |
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 in 2: |
+       \* 15  2 > 0: fetch from 0 in epoch 2 arrives
+       \/ step = 14 /\ SendFetchRequest(3) /\ Sent(1)
+       \/ step = 15 /\ ReceiveFetchRequest(1) /\ Taken(3) /\ Shows(<<3, 2, 3>>, <<<<"a">>, <<"a">>, <<>>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 in 2: |
+       \* 16  0 > 2: records a, high watermark 0 arrives
+       \/ step = 16 /\ ReceiveFetchResponse(3) /\ Taken(1) /\ Shows(<<3, 2, 3>>, <<<<"a">>, <<"a">>, <<"a">>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: |a; 1 in 1: |a; 2 in 2: |a
+       \* 17  2 > 0: fetch from 1 in epoch 2 arrives
+       \/ step = 17 /\ ((SendFetchRequest(3) /\ Sent(1)) \/ (Converged(1, 3) /\ UNCHANGED vars))
+       \/ step = 18 /\ ((ReceiveFetchRequest(1) /\ Taken(3)) \/ (~UnderWay(FetchRequest, 3, 1) /\ UNCHANGED vars)) /\ Shows(<<3, 2, 3>>, <<<<"a">>, <<"a">>, <<"a">>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: a|; 1 in 1: |a; 2 in 2: |a
+       \* 18  2 > 1: truncate to the end of epoch 0 at 0 arrives
+       \/ step = 19 /\ ReceiveFetchResponse(2) /\ Taken(3) /\ Shows(<<3, 2, 3>>, <<<<"a">>, <<>>, <<"a">>>>)
+       \*       now (leader 0, epoch 2, ISR 0 1 2) 0 leads 2: a|; 1 in 1: |; 2 in 2: |a
 ====

@@ -29,14 +29,14 @@ from harness.broker.core.messages import (
     GroupAnswer,
     GroupHeartbeat,
     GroupHeartbeatResponse,
+    GroupJoin,
+    GroupJoinResponse,
+    GroupLeave,
+    GroupLeaveResponse,
     GroupRequest,
-    JoinGroup,
-    JoinGroupResponse,
-    LeaveGroup,
-    LeaveGroupResponse,
+    GroupSync,
+    GroupSyncResponse,
     Offer,
-    SyncGroup,
-    SyncGroupResponse,
 )
 from harness.broker.core.types import NO_ERROR, ErrorCode, NodeId
 
@@ -152,7 +152,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     @property
     def untouched(self) -> bool:
-        """Nobody has come yet."""
+        """No member has come yet."""
         return self.state is State.EMPTY and not self.generation and not self.named
 
     def take(self) -> Answers:
@@ -165,16 +165,16 @@ class ClassicGroup(msgspec.Struct, eq=False):
     def handle(self, now_us: int, client: NodeId, message: GroupRequest, new_name: str) -> None:
         """Take one call; ``new_name`` is for a newcomer without one."""
         call = _Call(client, message)
-        if isinstance(message, JoinGroup):
+        if isinstance(message, GroupJoin):
             self._join(now_us, call, message, new_name)
-        elif isinstance(message, SyncGroup):
+        elif isinstance(message, GroupSync):
             self._sync(now_us, call, message)
         elif isinstance(message, GroupHeartbeat):
             self._heartbeat(now_us, call)
-        elif isinstance(message, LeaveGroup):
-            self._answer(call, LeaveGroupResponse(message.correlation, self._leave(now_us, message.member)))
+        elif isinstance(message, GroupLeave):
+            self._answer(call, GroupLeaveResponse(message.correlation, self._leave(now_us, message.member)))
 
-    def _join(self, now_us: int, call: _Call, message: JoinGroup, new_name: str) -> None:
+    def _join(self, now_us: int, call: _Call, message: GroupJoin, new_name: str) -> None:
         """Join or rejoin; a newcomer whose client knows that step is given its name first (KIP-394)."""
         error, name = self._join_error(message), message.member
         if not error and not name:
@@ -183,17 +183,17 @@ class ClassicGroup(msgspec.Struct, eq=False):
                 self.named[name] = now_us + message.session_timeout_ms * _MICROSECONDS
                 error = ErrorCode.MEMBER_ID_REQUIRED
         if error:
-            self._answer(call, JoinGroupResponse(message.correlation, error, name))
+            self._answer(call, GroupJoinResponse(message.correlation, error, name))
         else:
             self._admit(now_us, call, message, name)
 
-    def _sync(self, now_us: int, call: _Call, message: SyncGroup) -> None:
+    def _sync(self, now_us: int, call: _Call, message: GroupSync) -> None:
         """Bring (leader) and fetch assignments."""
         error = self._membership_error(message.member, message.member_epoch)
         if not error and self.state is State.JOINING:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         if error:
-            self._answer(call, SyncGroupResponse(message.correlation, error))
+            self._answer(call, GroupSyncResponse(message.correlation, error))
             return
         member = self.members[message.member]
         member.heard(now_us)
@@ -262,7 +262,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             self._release(name, member, ErrorCode.NOT_COORDINATOR)
 
     def written(self, now_us: int, record: ClassicRecord, error: ErrorCode) -> None:
-        """What was due is committed, or was refused: then all join again. It may be of a generation that is over."""
+        """Take the answer of the log about what was due, maybe in an earlier generation; on an error all join again."""
         if record is not self.brought:
             return
         self.brought = None
@@ -278,7 +278,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     # --- transitions -----------------------------------------------------------------------------------------------
 
-    def _join_error(self, message: JoinGroup) -> ErrorCode:
+    def _join_error(self, message: GroupJoin) -> ErrorCode:
         name = message.member
         if not SESSION_MS_MIN <= message.session_timeout_ms <= SESSION_MS_MAX:
             return ErrorCode.INVALID_SESSION_TIMEOUT
@@ -291,7 +291,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return NO_ERROR
 
-    def _admit(self, now_us: int, call: _Call, message: JoinGroup, name: str) -> None:
+    def _admit(self, now_us: int, call: _Call, message: GroupJoin, name: str) -> None:
         self.named.pop(name, None)
         told = ClassicMember(
             message.client_id,
@@ -374,7 +374,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         if member.join is None or self.protocol is None:
             return
         shown = self.members.items() if name == self.leader else ()
-        answer = JoinGroupResponse(
+        answer = GroupJoinResponse(
             member.join.message.correlation,
             NO_ERROR,
             name,
@@ -392,7 +392,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         for member in self.members.values():
             if member.sync is not None:
                 correlation, assignment = member.sync.message.correlation, member.told.assignment
-                answer = SyncGroupResponse(correlation, NO_ERROR, self.protocol_type, self.protocol, assignment)
+                answer = GroupSyncResponse(correlation, NO_ERROR, self.protocol_type, self.protocol, assignment)
                 self._answer(member.sync, answer)
                 member.sync = None
                 member.heard(now_us)
@@ -410,12 +410,12 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     def _refuse_join(self, name: str, member: _Member, error: ErrorCode) -> None:
         if member.join is not None:
-            self._answer(member.join, JoinGroupResponse(member.join.message.correlation, error, name))
+            self._answer(member.join, GroupJoinResponse(member.join.message.correlation, error, name))
             member.join = None
 
     def _refuse_sync(self, member: _Member, error: ErrorCode) -> None:
         if member.sync is not None:
-            self._answer(member.sync, SyncGroupResponse(member.sync.message.correlation, error))
+            self._answer(member.sync, GroupSyncResponse(member.sync.message.correlation, error))
             member.sync = None
 
     def _answer(self, call: _Call, answer: GroupAnswer) -> None:

@@ -8,7 +8,7 @@ came.
 
 A group has one of two protocols, which its record names, or none yet. By KIP-848 (:mod:`consumer`) each change of a
 member is a record. By the classic protocol (:mod:`classic`) each generation is: joining, and being alive, are not
-written, and wait for nobody's turn.
+written, and wait for no turn.
 
 A commit in a transaction is a record, too, written for the producer; a marker on this log decides about it. A group is
 deleted by tombstones of all that is its own, and so is one that was idle for offsets.retention.minutes.
@@ -16,10 +16,9 @@ deleted by tombstones of all that is its own, and so is one that was idle for of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import ClassVar, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -28,9 +27,9 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.coordinator import Coordinator, refusal_of
 from harness.broker.core.effects import Context
-from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord, State
+from harness.broker.core.groups.classic import CONSUMER, ClassicGroup, ClassicRecord
 from harness.broker.core.groups.consumer import GroupRecord, MemberRecord, reconciled, targets_of
-from harness.broker.core.groups.offsets import GroupOffsets
+from harness.broker.core.groups.group import Group, GroupDeletion, RecordKey, UnderWay, WaitingRequest
 from harness.broker.core.messages import (
     JOINS,
     LEAVES,
@@ -47,7 +46,6 @@ from harness.broker.core.types import (
     OFFSETS_TOPIC,
     ErrorCode,
     NodeId,
-    Outside,
     TopicPartition,
 )
 
@@ -60,52 +58,17 @@ WAITING_MAX: Final = 1_000
 #: Every request of groups, and its answer.
 ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]] = {
     messages.ConsumerGroupHeartbeat: messages.ConsumerGroupHeartbeatResponse,
-    messages.JoinGroup: messages.JoinGroupResponse,
-    messages.SyncGroup: messages.SyncGroupResponse,
+    messages.GroupJoin: messages.GroupJoinResponse,
+    messages.GroupSync: messages.GroupSyncResponse,
     messages.GroupHeartbeat: messages.GroupHeartbeatResponse,
-    messages.LeaveGroup: messages.LeaveGroupResponse,
+    messages.GroupLeave: messages.GroupLeaveResponse,
     messages.OffsetCommit: messages.OffsetCommitResponse,
     messages.TxnOffsetCommit: messages.TxnOffsetCommitResponse,
     messages.OffsetFetch: messages.OffsetFetchResponse,
     messages.DeleteGroup: messages.DeleteGroupResponse,
     messages.DeleteOffsets: messages.DeleteOffsetsResponse,
 }
-_CLASSIC: Final = frozenset({messages.JoinGroup, messages.SyncGroup, messages.GroupHeartbeat, messages.LeaveGroup})
 _Record: TypeAlias = GroupRecord | ClassicRecord
-
-
-class RecordKey(msgspec.Struct, frozen=True, array_like=True):
-    """The key of a record of the coordinator's log: a group, or the offset of a log partition in it."""
-
-    group: str
-    partition: TopicPartition | None = None
-
-
-class _UnderWay(msgspec.Struct, frozen=True):
-    """A change that is being written, and the answer that its client gets when it is committed.
-
-    ``producer`` is the id and epoch of the one with whose transaction the ``offsets`` count, None where they count at
-    once. Offsets that are ``dropped`` are deleted.
-    """
-
-    record: GroupRecord
-    client: NodeId
-    answer: messages.GroupAnswer | None
-    offsets: dict[TopicPartition, CommittedOffset] = {}
-    producer: tuple[int, int] | None = None
-    dropped: tuple[TopicPartition, ...] = ()
-
-    def turns(self, record: GroupRecord) -> bool:
-        """The members will be others than in this record."""
-        return self.record != record
-
-
-class _Deletion(_UnderWay, frozen=True):
-    """The group is forgotten, with all its offsets (rule 57)."""
-
-    @override
-    def turns(self, record: GroupRecord) -> bool:
-        return True
 
 
 class _Generation(msgspec.Struct, frozen=True):
@@ -123,99 +86,9 @@ class _Marking(msgspec.Struct, frozen=True):
     message: messages.WriteTxnMarkers
 
 
-class _Waiting(msgspec.Struct, frozen=True):
-    """A request that waits for its turn."""
-
-    client: NodeId
-    message: messages.GroupRequest
-
-
-class Group(msgspec.Struct, eq=False):
-    """One group: what is committed of it, the change that is under way, and who waits.
-
-    ``record`` has the members by KIP-848, and ``classic`` those by the classic protocol: one of them has none.
-    ``heard_us`` is when each member of the record was last heard, ``revoking_us`` since when one has something to give
-    up, and ``changed_us`` when the group last changed. None is in the log: for a new coordinator they begin again.
-    """
-
-    record: GroupRecord = GroupRecord()
-    classic: ClassicGroup | None = None
-    offsets: GroupOffsets[CommittedOffset] = msgspec.field(default_factory=GroupOffsets)
-    next: _UnderWay | None = None
-    waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
-    heard_us: dict[str, int] = {}
-    revoking_us: dict[str, int] = {}
-    #: No search waits for so long.
-    changed_us: Outside[int] = 0
-
-    @property
-    def members(self) -> int:
-        """The number of its members."""
-        return len(self.record.members) + (0 if self.classic is None else len(self.classic.members))
-
-    @property
-    def assigned(self) -> int:
-        """The number of members that have something to read."""
-        if self.classic is not None:
-            stable = self.classic.state is State.STABLE
-            return sum(stable and bool(member.told.assignment) for member in self.classic.members.values())
-        return sum(bool(member.assigned) for member in self.record.members.values())
-
-    @property
-    def empty(self) -> bool:
-        """It has no member, and none comes."""
-        return not self.record.members and (self.classic is None or self.classic.state is State.EMPTY)
-
-    @property
-    def known(self) -> bool:
-        """Somebody was a member, is about to be, or has committed."""
-        classic = self.classic is not None and not self.classic.untouched
-        return classic or bool(self.record.epoch or self.offsets.partitions())
-
-    def holds_up(self, message: messages.GroupRequest) -> bool:
-        """A change is under way for which this request has to wait.
-
-        A member by the classic protocol waits only where the group is about to go, or to have the other protocol.
-        """
-        if self.next is None or type(message) not in _CLASSIC:
-            return self.next is not None
-        return self.classic is None or self.next.turns(self.record)
-
-    def reads(self, topic: str) -> bool:
-        """Members read this topic, or may (rule 56)."""
-        if self.classic is not None:
-            return self.classic.protocol_type == CONSUMER and self.classic.reads(topic)
-        return any(topic in member.topics for member in self.record.members.values())
-
-    def timed(self, now_us: int) -> None:
-        """Forget times of members that have gone, and begin those of members that are new."""
-        members = self.record.members
-        self.changed_us = now_us
-        self.heard_us = {name: self.heard_us.get(name, now_us) for name in members}
-        revoking = [name for name, member in members.items() if member.revoking]
-        self.revoking_us = {name: self.revoking_us.get(name, now_us) for name in revoking}
-
-    def silent(self, now_us: int, session_us: int) -> list[str]:
-        """The members that were not heard for a session, or keep for too long what they are to give up."""
-        return [
-            name
-            for name, member in self.record.members.items()
-            if now_us - self.heard_us[name] > session_us
-            or now_us - self.revoking_us.get(name, now_us) > member.rebalance_timeout_ms * 1000
-        ]
-
-    def idle(self, now_us: int, retention_us: int) -> bool:
-        """It has no member, and offsets that are not pending and may be forgotten now."""
-        if not self.empty or now_us - self.changed_us <= retention_us:
-            return False
-        partitions = self.offsets.partitions()
-        return bool(partitions) and not self.offsets.unstable(partitions)
-
-
 class GroupCoordinator(Coordinator):
     """The part of one broker that coordinates the groups of one log partition, while it leads that."""
 
-    classic: ClassVar[type[ClassicGroup]] = ClassicGroup
     _groups: dict[str, Group]
     _asked: dict[int, str]
     _generations: dict[int, _Generation]
@@ -232,7 +105,7 @@ class GroupCoordinator(Coordinator):
         This has no effect.
         """
         error = self._unable()
-        return error, {} if error else {name: group for name, group in self._groups.items() if group.known}
+        return error, {} if error else {name: group for name, group in self._groups.items() if group.exists}
 
     # --- elections -----------------------------------------------------------------------------------------------
 
@@ -291,7 +164,7 @@ class GroupCoordinator(Coordinator):
 
     def _load_members(self, group: Group, record: _Record) -> None:
         if isinstance(record, ClassicRecord):
-            group.record, group.classic = GroupRecord(), self.classic.loaded(record)
+            group.record, group.classic = GroupRecord(), self._classic_group().loaded(record)
         else:
             group.record, group.classic = record, None
 
@@ -337,7 +210,7 @@ class GroupCoordinator(Coordinator):
             self._serve(client, group, message)
             self._forget_unknown(message.group, group)
         elif len(group.waiting) < WAITING_MAX:
-            group.waiting.append(_Waiting(client, message))
+            group.waiting.append(WaitingRequest(client, message))
         else:
             self._refuse(client, _answer_to(message), ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
@@ -363,7 +236,7 @@ class GroupCoordinator(Coordinator):
 
     def _forget_unknown(self, name: str, group: Group) -> None:
         """A question about a group does not make it one."""
-        if group.next is None and not group.waiting and not group.known:
+        if group.next is None and not group.waiting and not group.exists:
             self._groups.pop(name, None)
 
     # --- members by the classic protocol -------------------------------------------------------------------------
@@ -372,19 +245,22 @@ class GroupCoordinator(Coordinator):
         """Rules 51 to 54: a group without members may take this protocol; one with others has none of it."""
         if group.classic is None:
             error = ErrorCode.UNKNOWN_MEMBER_ID
-            if isinstance(message, messages.JoinGroup):
+            if isinstance(message, messages.GroupJoin):
                 error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if group.record.members else NO_ERROR
             if error:
                 self._refuse(client, _answer_to(message), error)
                 return
             # A group that had the other protocol goes on counting: no epoch of it is a generation.
-            group.classic, group.record = self.classic(generation=group.record.epoch), GroupRecord()
+            group.classic, group.record = self._classic_group()(generation=group.record.epoch), GroupRecord()
         group.classic.handle(self._context.now_us, client, message, self._new_name(message))
         self._pursue(message.group, group.classic)
 
+    def _classic_group(self) -> type[ClassicGroup]:
+        return ClassicGroup
+
     def _new_name(self, message: messages.GroupRequest) -> str:
         """A name that no coordinator has given: none before leads in this leader epoch."""
-        if not isinstance(message, messages.JoinGroup) or message.member:
+        if not isinstance(message, messages.GroupJoin) or message.member:
             return ""
         self._named += 1
         epoch = NONE if self._replica is None else self._replica.leader_epoch
@@ -463,7 +339,7 @@ class GroupCoordinator(Coordinator):
         elif not message.offsets:
             self._context.send(client, answer)
         else:
-            self._put(message.group, group, _UnderWay(group.record, client, answer, dict(message.offsets), producer))
+            self._put(message.group, group, UnderWay(group.record, client, answer, dict(message.offsets), producer))
 
     def _commit_error(self, group: Group, message: messages.GroupRequest) -> ErrorCode:
         """Only a member may commit while there are members (rules 44 and 55)."""
@@ -507,7 +383,7 @@ class GroupCoordinator(Coordinator):
         answer = _answer_to(message)
         if not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
-        elif not group.known:
+        elif not group.exists:
             self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             self._delete(message.group, group, client, answer)
@@ -518,12 +394,12 @@ class GroupCoordinator(Coordinator):
         answer = messages.DeleteOffsetsResponse(message.correlation, NO_ERROR, read)
         doomed = group.offsets.partitions().intersection(message.partitions).difference(read)
         classic = group.classic
-        if not group.known:
+        if not group.exists:
             self._refuse(client, answer, ErrorCode.GROUP_ID_NOT_FOUND)
         elif classic is not None and classic.protocol_type != CONSUMER and not group.empty:
             self._refuse(client, answer, ErrorCode.NON_EMPTY_GROUP)
         elif doomed:
-            change = _UnderWay(group.record, client, answer, dropped=tuple(sorted(doomed)))
+            change = UnderWay(group.record, client, answer, dropped=tuple(sorted(doomed)))
             self._put(message.group, group, change)
         else:
             self._context.send(client, answer)
@@ -534,20 +410,20 @@ class GroupCoordinator(Coordinator):
         self, name: str, group: Group, record: GroupRecord, client: NodeId, answer: messages.GroupAnswer | None
     ) -> None:
         """Have another state of the members written."""
-        self._put(name, group, _UnderWay(record, client, answer))
+        self._put(name, group, UnderWay(record, client, answer))
 
     def _delete(self, name: str, group: Group, client: NodeId, answer: messages.GroupAnswer | None) -> None:
         """Have tombstones written of all that the group has, of what is pending too (rule 57)."""
         partitions = tuple(sorted(group.offsets.partitions()))
-        self._put(name, group, _Deletion(GroupRecord(), client, answer, dropped=partitions))
+        self._put(name, group, GroupDeletion(GroupRecord(), client, answer, dropped=partitions))
 
-    def _put(self, name: str, group: Group, change: _UnderWay) -> None:
+    def _put(self, name: str, group: Group, change: UnderWay) -> None:
         group.next = change
         correlation = self._context.correlation()
         self._asked[correlation] = name
         encode = msgspec.msgpack.encode
         dropped = [*map(partial(RecordKey, name), change.dropped)]
-        if type(change) is _Deletion:
+        if type(change) is GroupDeletion:
             dropped.append(RecordKey(name))
         records = [content_of_record(encode(key), b"", tombstone=True) for key in dropped]
         records += [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
@@ -591,7 +467,7 @@ class GroupCoordinator(Coordinator):
             self._serve(waiting.client, group, waiting.message)
         self._forget_unknown(name, group)
 
-    def _apply(self, group: Group, done: _UnderWay, log_offset: int) -> None:
+    def _apply(self, group: Group, done: UnderWay, log_offset: int) -> None:
         """A change is committed."""
         if done.turns(group.record):
             group.record, group.classic = done.record, None

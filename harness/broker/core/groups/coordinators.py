@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from harness.broker.core import messages
 from harness.broker.core.effects import Context
-from harness.broker.core.groups.coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import OFFSETS_TOPIC, ErrorCode, Outside, TopicPartition, serving_partition
 
 
@@ -45,13 +46,13 @@ class GroupCoordinators:
 
     def described(self) -> tuple[ErrorCode, dict[str, Group]]:
         """All groups that this broker knows as their coordinator; none while it reads one of its logs."""
-        known: dict[str, Group] = {}
+        all_groups: dict[str, Group] = {}
         for coordinator in self._by_log.values():
             error, groups = coordinator.described()
             if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 return error, {}
-            known |= groups
-        return ErrorCode.NONE, known
+            all_groups |= groups
+        return ErrorCode.NONE, all_groups
 
     @property
     def members(self) -> int | None:

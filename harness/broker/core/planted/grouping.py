@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord, State
 from harness.broker.core.groups.consumer import GroupRecord
-from harness.broker.core.groups.coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
 from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset, GroupRequest, RecordBatch
 from harness.broker.core.types import NO_ERROR, ErrorCode, TopicPartition
 
@@ -51,7 +52,8 @@ class _KeepsGeneration(ClassicGroup):
 class KeepsGeneration(GroupCoordinator):
     """A joining that ends does not raise the generation (rule 52): who was in the one before may go on."""
 
-    classic = _KeepsGeneration
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _KeepsGeneration
 
 
 class _HandsOutEarly(ClassicGroup):
@@ -63,7 +65,8 @@ class _HandsOutEarly(ClassicGroup):
 class HandsOutOldAssignments(GroupCoordinator):
     """A member that asks before the leader has brought assignments gets its own of the generation before (rule 53)."""
 
-    classic = _HandsOutEarly
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _HandsOutEarly
 
 
 class _TakesCommitsOfEarlierGenerations(ClassicGroup):
@@ -74,4 +77,5 @@ class _TakesCommitsOfEarlierGenerations(ClassicGroup):
 class TakesOldCommits(GroupCoordinator):
     """A commit is taken of a member in an earlier generation (rule 55): of what it has no more."""
 
-    classic = _TakesCommitsOfEarlierGenerations
+    def _classic_group(self) -> type[ClassicGroup]:
+        return _TakesCommitsOfEarlierGenerations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.broker.core.groups.coordinator import Group, GroupCoordinator
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group
 from harness.broker.core.messages import CommittedOffset, TxnOffsetCommit
 from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
 

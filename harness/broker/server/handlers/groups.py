@@ -12,7 +12,8 @@ from typing import Any, Final
 from harness.broker.core import messages as core
 from harness.broker.core.broker import Broker
 from harness.broker.core.groups.classic import ClassicGroup, State
-from harness.broker.core.groups.coordinator import ANSWERS, Group
+from harness.broker.core.groups.coordinator import ANSWERS
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import ErrorCode, TopicPartition
 from harness.broker.server.codec import subscribed_topics
 from harness.broker.server.codec.wire import Fields, by_partition, by_topic
@@ -46,7 +47,7 @@ class GroupRequests:
         """JoinGroup: answered when the group's next generation begins."""
         request = call.request
 
-        def reply(answer: core.JoinGroupResponse) -> None:
+        def reply(answer: core.GroupJoinResponse) -> None:
             named = answer.protocol is not None or call.header.version >= _JOIN_TYPED
             call.reply(
                 {
@@ -60,7 +61,7 @@ class GroupRequests:
                 }
             )
 
-        question = core.JoinGroup(
+        question = core.GroupJoin(
             0,
             request.group_id,
             request.member_id,
@@ -78,12 +79,12 @@ class GroupRequests:
         """SyncGroup: answered when the leader's assignments are on every in-sync replica."""
         request = call.request
 
-        def reply(answer: core.SyncGroupResponse) -> None:
+        def reply(answer: core.GroupSyncResponse) -> None:
             protocol = {"protocol_type": answer.protocol_type, "protocol_name": answer.protocol}
             call.reply({"error_code": answer.error, **protocol, "assignment": answer.assignment})
 
         assignments = tuple((row.member_id, bytes(row.assignment)) for row in request.assignments)
-        question = core.SyncGroup(0, request.group_id, request.member_id, request.generation_id, assignments)
+        question = core.GroupSync(0, request.group_id, request.member_id, request.generation_id, assignments)
         self._gateway.ask(call.sender, question, reply)
 
     def heartbeat(self, call: Call) -> None:
@@ -98,7 +99,7 @@ class GroupRequests:
         several = call.header.version >= _LEAVE_SEVERAL
         names = [each.member_id for each in request.members] if several else [request.member_id]
 
-        def reply(answers: list[core.LeaveGroupResponse]) -> None:
+        def reply(answers: list[core.GroupLeaveResponse]) -> None:
             if several:
                 rows = zip(names, answers, strict=True)
                 members = [{"member_id": name, "error_code": answer.error} for name, answer in rows]
@@ -108,7 +109,7 @@ class GroupRequests:
 
         gather = Gather(len(names), reply)
         for index, name in enumerate(names):
-            question = core.LeaveGroup(0, request.group_id, name)
+            question = core.GroupLeave(0, request.group_id, name)
             self._gateway.ask(call.sender, question, gather.put_at(index))
 
     # --- what operators ask ----------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class GroupRequests:
         names = [group.group_id for group in request.groups]
 
         def reply(answers: list[Fields]) -> None:
-            call.reply({"groups": [{"group_id": name, **one} for name, one in zip(names, answers, strict=True)]})
+            call.reply({"groups": [{"group_id": name, **answer} for name, answer in zip(names, answers, strict=True)]})
 
         gather = Gather(len(names), reply)
         for index, group in enumerate(request.groups):
@@ -235,8 +236,8 @@ class GroupRequests:
             rows = ((each, {"error_code": refused.get(each, ErrorCode.NONE)}) for each in asked)
             call.reply({"error_code": answer.error, "topics": [] if answer.error else by_topic(rows)})
 
-        there = tuple(each for each in asked if each not in missing)
-        question = core.DeleteOffsets(0, call.request.group_id, partitions=there)
+        partitions = tuple(each for each in asked if each not in missing)
+        question = core.DeleteOffsets(0, call.request.group_id, partitions=partitions)
         self._ask_within(call, question, reply)
 
     def _ask_within(self, call: Call, question: core.GroupRequest, reply: Callable[[Any], None]) -> None:
@@ -258,7 +259,7 @@ def _described(group: Group) -> Fields:
     classic = ClassicGroup() if group.classic is None else group.classic
     return {
         "error_code": ErrorCode.NONE,
-        "group_state": classic.state.value if group.known else "Dead",
+        "group_state": classic.state.value if group.exists else "Dead",
         "protocol_type": classic.protocol_type or "",
         **_members(classic),
     }

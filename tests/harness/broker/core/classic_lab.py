@@ -12,7 +12,8 @@ from harness.broker.core import messages
 from harness.broker.core.broker import Broker
 from harness.broker.core.coordinator import look_of
 from harness.broker.core.effects import Deliver, Effect
-from harness.broker.core.groups.coordinator import LOG, Group
+from harness.broker.core.groups.coordinator import LOG
+from harness.broker.core.groups.group import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import CommittedOffset, GroupRequest, Offer
 from harness.broker.core.types import (
@@ -131,7 +132,7 @@ class ClassicLab:
         """Join, or join again."""
         return self.ask(
             ticket,
-            messages.JoinGroup,
+            messages.GroupJoin,
             group,
             member,
             session_timeout_ms=session_ms,
@@ -144,7 +145,7 @@ class ClassicLab:
     def sync(self, ticket: str, member: str, generation: int, assignments: Mapping[str, bytes] | None = None) -> Any:
         """Ask for the assignment of a member; the leader brings all."""
         brought = tuple((assignments or {}).items())
-        return self.ask(ticket, messages.SyncGroup, GROUP, member, generation, brought)
+        return self.ask(ticket, messages.GroupSync, GROUP, member, generation, brought)
 
     def beat(self, member: str, generation: int = 1) -> ErrorCode:
         """The error of a heartbeat."""
@@ -153,7 +154,7 @@ class ClassicLab:
 
     def leave(self, member: str, group: str = GROUP) -> ErrorCode:
         """The error of leaving."""
-        error: ErrorCode = self.ask("", messages.LeaveGroup, group, member).error
+        error: ErrorCode = self.ask("", messages.GroupLeave, group, member).error
         return error
 
     def commit(self, member: str = "", generation: int = NONE, offset: int = 5) -> ErrorCode:
@@ -163,7 +164,7 @@ class ClassicLab:
         return error
 
     def offset(self) -> CommittedOffset:
-        """What the group remembers."""
+        """The offset that the group remembers."""
         answer = self.ask("", messages.OffsetFetch, GROUP, partitions=(T0,))
         assert not answer.error
         offset: CommittedOffset = answer.offsets[0][1]

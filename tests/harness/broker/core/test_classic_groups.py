@@ -10,7 +10,7 @@ import pytest
 from harness.broker.core import messages
 from harness.broker.core.groups import coordinator
 from harness.broker.core.messages import CommittedOffset, Offer
-from harness.broker.core.types import BrokerConfig, ErrorCode
+from harness.broker.core.types import NONE, BrokerConfig, ErrorCode
 from tests.harness.broker.core import classic_lab
 from tests.harness.broker.core.classic_lab import GROUP, RANGE, REBALANCE_MS, SESSION_MS, T0, ClassicLab, PairLab
 
@@ -313,12 +313,56 @@ def test_membership_goes_on_while_a_commit_is_under_way_and_offsets_wait_for_it(
     assert pair.answers["fetch"].offsets == offsets
 
 
-def test_offsets_of_a_topic_that_members_read_stay() -> None:
-    pair = PairLab()
-    pair.commit(pair.a, 2)
-    deletion = pair.ask("", messages.DeleteOffsets, GROUP, partitions=(T0,))
-    assert (deletion.error, deletion.read) == (ErrorCode.NONE, (T0,))
-    assert pair.offset().offset == 5
+def dropped(lab: ClassicLab) -> tuple[ErrorCode, bool]:
+    """The error of deleting an offset of topic t, and whether its topic is read."""
+    answer = lab.ask("", messages.DeleteOffsets, GROUP, partitions=(T0,))
+    return answer.error, answer.read == (T0,)
+
+
+def reading(*topics: str) -> tuple[Offer, ...]:
+    return (Offer("range", b"r", topics),)
+
+
+@pytest.mark.parametrize(
+    ("offers", "stays"), [(reading("t"), True), (reading("u"), False), ((Offer("range", b"odd"),), True)]
+)
+def test_an_offset_of_a_topic_that_a_member_reads_or_may_stays(offers: tuple[Offer, ...], stays: bool) -> None:
+    lab = ClassicLab()
+    lab.commit()
+    member = lab.join("a", offers=offers).member
+    for _ in range(2):
+        assert dropped(lab) == (ErrorCode.NONE, stays)
+        assert lab.offset().offset == (5 if stays else NONE)
+        lab.sync(f"s{lab.leader_epoch}", member, 1, {member: b"all"})
+        lab.move()
+
+
+def test_what_members_read_is_known_from_generation_to_generation() -> None:
+    """A newcomer's topics count when all have joined."""
+    lab = ClassicLab()
+    lab.commit()
+    first = lab.join("a1", offers=reading("u")).member
+    lab.join("b1", offers=reading("t"))
+    assert dropped(lab) == (ErrorCode.NONE, False)
+    lab.join("a2", first, reading("u"))
+    assert dropped(lab) == (ErrorCode.NONE, True)
+
+
+def test_offsets_of_a_group_that_is_not_of_consumers_stay_while_it_has_members() -> None:
+    lab = ClassicLab()
+    assert dropped(lab)[0] == ErrorCode.GROUP_ID_NOT_FOUND
+    lab.commit()
+    lab.join("a", kind="connect", offers=reading("u"))
+    assert dropped(lab)[0] == ErrorCode.NON_EMPTY_GROUP
+    assert lab.offset().offset == 5
+
+
+def test_where_no_offset_is_there_nothing_is_written() -> None:
+    lab = ClassicLab()
+    lab.join("a", offers=reading("u"))
+    end = lab.log.end_offset
+    assert dropped(lab) == (ErrorCode.NONE, False)
+    assert lab.log.end_offset == end
 
 
 # --- a new coordinator -----------------------------------------------------------------------------------------------
@@ -372,7 +416,7 @@ def test_a_deleted_group_begins_from_the_start_also_at_a_new_coordinator() -> No
     pair.leave(pair.b)
     assert pair.ask("", messages.DeleteGroup, GROUP).error == ErrorCode.NONE
     for _ in range(2):
-        assert not pair.group().known
+        assert not pair.group().exists
         pair.move()
     assert pair.join("c").generation == 1
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness.broker.core import messages
 from harness.broker.core.groups.classic import ClassicRecord, State
-from harness.broker.core.groups.coordinator import RecordKey
+from harness.broker.core.groups.group import RecordKey
 from harness.broker.core.messages import CommittedOffset
 from harness.broker.core.types import BrokerConfig, ErrorCode
 from tests.harness.broker.core import classic_lab
@@ -68,6 +68,18 @@ class ClassicGroups(RuleBasedStateMachine):
         brought = {each.name: f"{ticket}".encode() for each in self.members} if member.leads else {}
         self.syncing[ticket] = generation
         self.lab.sync(ticket, member.name, generation, brought)
+
+    @rule()
+    def all_join(self) -> None:
+        for number in range(len(self.members)):
+            self.join(number, named=False)
+            self.answers_are_true()
+
+    @rule()
+    def the_leader_brings_assignments(self) -> None:
+        for number, member in enumerate(self.members):
+            if member.leads:
+                self.sync(number, 0)
 
     @rule(number=MEMBERS)
     def beat(self, number: int) -> None:

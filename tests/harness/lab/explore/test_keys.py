@@ -154,7 +154,7 @@ def test_what_is_found_among_records_with_keys_is_no_story_even_if_no_log_was_cl
     """A story made of a counterexample sends records that have no key in common."""
     scope = COMPACTED.varied(TWO, {**MIN_ISR_1, "planted.bug": "acknowledge-after-append"})
     result = exhaust(scope)
-    assert kinds(result) == ["deliver", "write", "deliver"]
+    assert sorted(kinds(result)) == ["deliver", "deliver", "write"]
     assert story_text(scope, result) is None
 
 

@@ -23,7 +23,7 @@ from harness.worlds.kafka.properties import (
     transactions_possible,
 )
 from harness.worlds.kafka.releases import Version, artifacts, parse_version
-from harness.worlds.reference_settings import refuse_what_it_lacks
+from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER
 from workloads.settings import MissedEpoch, Settings
 
@@ -178,10 +178,11 @@ def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_th
     refuse_what_it_lacks(Settings(**without))
 
 
-def test_groups_expire_in_virtual_time_and_on_kafka_only() -> None:
-    refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "simulated")
-    with pytest.raises(PlanError, match=r"^offsets\.retention\.minutes would change nothing: over sockets"):
-        refuse_what_it_lacks(Settings(offsets_retention_minutes=1), "processes")
+@pytest.mark.parametrize("world", ["simulated", "processes"])
+def test_groups_expire_in_every_world(world: str) -> None:
+    settings = Settings(offsets_retention_minutes=1)
+    refuse_what_it_lacks(settings, world)
+    assert broker_config(settings).offsets_retention_minutes == 1
 
 
 def test_brokers_with_a_compacted_topic_clean_the_log_of_groups_by_its_settings() -> None:

@@ -1,12 +1,11 @@
 """Groups and their offsets are deleted, from a client's bytes through the core into files, and back."""
 
 import pytest
-from client_side import Asked, versions
+from client_side import versions
 from lone_broker import LoneBroker
 
 from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec import subscribed_topics
-from harness.broker.server.handlers.coordinators import partition_of
 
 
 @pytest.fixture
@@ -14,24 +13,12 @@ def alone(tmp_path):
     return LoneBroker(tmp_path)
 
 
-def asks_to_join(*topics, group="g", kind="consumer", member=""):
-    """The content of a JoinGroup of a consumer of these topics."""
+def join(alone, *topics, kind):
+    """Let a member that reads these topics make group g."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
     metadata = b"\0\1" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff\0\0\0\0"
-    values = {"group_id": group, "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": kind}
-    return values | {"protocols": [{"name": "range", "metadata": metadata}], "member_id": member}
-
-
-def join(alone, *topics, group="g", kind="consumer"):
-    """Make a group of one member that is stable and reads these; its name."""
-    name = alone.ask(alone.groups.join, 11, 3, **asks_to_join(*topics, group=group, kind=kind)).member_id
-    rows = [{"member_id": name, "assignment": b"1"}]
-    alone.ask(alone.groups.sync, 14, 3, group_id=group, generation_id=1, member_id=name, assignments=rows)
-    return name
-
-
-def leave(alone, member):
-    return alone.ask(alone.groups.leave, 13, 0, group_id="g", member_id=member).error_code
+    values = {"group_id": "g", "session_timeout_ms": 500, "rebalance_timeout_ms": 500, "protocol_type": kind}
+    alone.ask(alone.groups.join, 11, 3, protocols=[{"name": "range", "metadata": metadata}], member_id="", **values)
 
 
 @pytest.mark.parametrize(("key", "version"), versions(42))
@@ -51,28 +38,6 @@ def test_a_deleted_group_is_gone_also_for_a_coordinator_that_reads_its_log(alone
         assert broker.delete("g") == {"g": ErrorCode.GROUP_ID_NOT_FOUND}
     assert alone.commit_plainly("g", 7) == ErrorCode.NONE
     assert LoneBroker(tmp_path, 3).offset_of("g") == (ErrorCode.NONE, 7)
-
-
-def test_a_group_with_members_is_not_deleted(alone):
-    member = join(alone, "t")
-    assert alone.delete("g") == {"g": ErrorCode.NON_EMPTY_GROUP}
-    assert leave(alone, member) == ErrorCode.NONE
-    assert alone.listed() == ["g"]
-    assert alone.delete("g") == {"g": ErrorCode.NONE}
-    assert alone.listed() == []
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_offsets_that_a_transaction_was_to_commit_are_deleted_with_their_group(alone, tmp_path, commit):
-    identity = alone.init()
-    alone.add_offsets(identity, "g")
-    assert alone.commit_offset(identity, "g", 5) == ErrorCode.NONE
-    assert alone.delete("g") == {"g": ErrorCode.NONE}
-    again = LoneBroker(tmp_path, 2)
-    for broker in (alone, again):
-        assert broker.offset_of("g") == (ErrorCode.NONE, -1)
-    assert again.end(identity, commit=commit) == ErrorCode.NONE
-    assert again.offset_of("g") == LoneBroker(tmp_path, 3).offset_of("g") == (ErrorCode.NONE, -1)
 
 
 # --- some of a group's offsets ---------------------------------------------------------------------------------------
@@ -97,44 +62,19 @@ def test_a_deleted_offset_is_gone_and_unknown_ones_are_named(alone, tmp_path, ke
         assert broker.listed() == []
 
 
-@pytest.mark.parametrize(("read", "error"), [("t", ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), ("other", ErrorCode.NONE)])
-def test_offsets_of_a_topic_that_a_member_reads_stay(alone, read, error):
+@pytest.mark.parametrize(
+    ("kind", "read", "answer"),
+    [
+        ("consumer", "t", (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})),
+        ("consumer", "other", (ErrorCode.NONE, {"t": ErrorCode.NONE})),
+        ("connect", "other", (ErrorCode.NON_EMPTY_GROUP, {})),
+    ],
+)
+def test_offsets_of_a_topic_that_a_member_reads_stay(alone, kind, read, answer):
     alone.commit_plainly("g", 5)
-    join(alone, read)
-    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": error})
-    assert alone.offset_of("g") == (ErrorCode.NONE, 5 if error else -1)
-
-
-def test_where_no_offset_is_there_nothing_is_written(alone):
-    join(alone, "other")
-    written = alone.logs[partition_of("g")].end_offset
-    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
-    assert alone.logs[partition_of("g")].end_offset == written
-
-
-def test_what_members_read_is_known_from_generation_to_generation(alone):
-    """A newcomer's topics count when all have joined."""
-    first = join(alone, "other")
-    newcomer = asks_to_join("t")
-    asked = Asked(alone.groups.join, 11, 3, **newcomer)
-    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.NONE})
-    Asked(alone.groups.join, 11, 3, **asks_to_join("other", member=first))
-    assert asked.answer.error_code == ErrorCode.NONE
-    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
-
-
-def test_of_a_member_whose_topics_cannot_be_read_any_topic_stays(alone):
-    alone.commit_plainly("g", 5)
-    odd = {"protocols": [{"name": "range", "metadata": b"odd"}]}
-    alone.ask(alone.groups.join, 11, 3, **asks_to_join("t") | odd)
-    assert delete_offset(alone, "t") == (ErrorCode.NONE, {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
-
-
-def test_offsets_of_a_group_that_is_not_of_consumers_stay_while_it_has_members(alone):
-    alone.commit_plainly("g", 5)
-    join(alone, "t", kind="connect")
-    assert delete_offset(alone, "t") == (ErrorCode.NON_EMPTY_GROUP, {})
-    assert alone.offset_of("g") == (ErrorCode.NONE, 5)
+    join(alone, read, kind=kind)
+    assert delete_offset(alone, "t") == answer
+    assert alone.delete("g") == {"g": ErrorCode.NON_EMPTY_GROUP}
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\2\xff\xff"])

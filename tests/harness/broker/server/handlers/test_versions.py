@@ -10,7 +10,7 @@ from client_side import STATE, T0, T1, U0, Asked, CannedCore, asked_in_a_loop, t
 from lone_broker import LoneBroker
 
 from harness.broker.core import messages as core
-from harness.broker.core.groups.coordinator import Group
+from harness.broker.core.groups.group import Group
 from harness.broker.core.types import (
     OFFSETS_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -389,7 +389,7 @@ def test_leave_group_round_trips_in_every_version(key, version, alone):
 
 
 def fetched(alone, key, version, topics, group="g"):
-    """What OffsetFetch tells of these topics, None: of all; and the error of the whole where the version has one."""
+    """The offsets of these topics, None: of all; and the error of the whole where the version has one."""
     wanted = {"group_id": group, "topics": topics}
     read = asked_in_a_loop(
         alone.groups.offset_fetch, key, version, **({"groups": [wanted]} if version >= 8 else wanted)
