@@ -105,7 +105,7 @@ class ClassicMember(GroupMember):
         self._generation = NONE
         offers = (messages.Offer(RANGE, _encode(self._topics), self._topics),)
         join = self._request(
-            messages.JoinGroup,
+            messages.GroupJoin,
             session_timeout_ms=self._session_ms,
             rebalance_timeout_ms=self._session_ms,
             offers=offers,
@@ -116,19 +116,19 @@ class ClassicMember(GroupMember):
 
     def _sync(self, now_us: int, coordinator: int) -> None:
         assignments = tuple((name, _encode(partitions)) for name, partitions in self._dealt.items())
-        sync = self._request(messages.SyncGroup, assignments=assignments)
+        sync = self._request(messages.GroupSync, assignments=assignments)
         self._requests.ask(now_us, coordinator, sync, self._entry)
 
     @override
     def on_answer(self, now_us: int, answer: messages.GroupAnswer) -> None:
-        if isinstance(answer, messages.JoinGroupResponse):
+        if isinstance(answer, messages.GroupJoinResponse):
             self._on_joined(now_us, answer)
-        elif isinstance(answer, messages.SyncGroupResponse):
+        elif isinstance(answer, messages.GroupSyncResponse):
             self._on_synced(now_us, answer)
         else:
             self._on_beat(now_us, answer)
 
-    def _on_joined(self, now_us: int, answer: messages.JoinGroupResponse) -> None:
+    def _on_joined(self, now_us: int, answer: messages.GroupJoinResponse) -> None:
         if answer.error is ErrorCode.MEMBER_ID_REQUIRED:
             self._name = answer.member
         elif answer.error:
@@ -138,7 +138,7 @@ class ClassicMember(GroupMember):
             topics = {name: msgspec.msgpack.decode(said, type=tuple[str, ...]) for name, said in answer.members}
             self._dealt = ranges_of(topics, self._requests.net.partitions_of)
 
-    def _on_synced(self, now_us: int, answer: messages.SyncGroupResponse) -> None:
+    def _on_synced(self, now_us: int, answer: messages.GroupSyncResponse) -> None:
         if answer.error in NOT_COORDINATING:
             self._requests.repeat(now_us, self._entry)
         elif answer.error:
@@ -182,7 +182,7 @@ class ClassicMember(GroupMember):
 
     @override
     def leaving(self) -> messages.GroupRequest | None:
-        return self._request(messages.LeaveGroup) if self._name else None
+        return self._request(messages.GroupLeave) if self._name else None
 
     def _request(self, kind: Callable[..., messages.GroupRequest], **fields: Any) -> messages.GroupRequest:
         requests = self._requests

@@ -26,17 +26,17 @@ class ClassicSession(GroupSession):
     def __init__(self, **settings: Any) -> None:
         super().__init__(protocol="classic", **settings)
 
-    def joined(self, generation: int = 1, leader: str = "m") -> messages.JoinGroup:
+    def joined(self, generation: int = 1, leader: str = "m") -> messages.GroupJoin:
         """Let the member ``m`` join, as leader or led by another one; its SyncGroup is asked then."""
         members = (("m", encode(("t",))), ("n", encode(("t",)))) if leader == "m" else ()
-        joined: messages.JoinGroup = self.answer(
+        joined: messages.GroupJoin = self.answer(
             member="m", generation=generation, protocol=RANGE, leader=leader, members=members
         )
         return joined
 
-    def synced(self, *partitions: TopicPartition) -> messages.SyncGroup:
+    def synced(self, *partitions: TopicPartition) -> messages.GroupSync:
         """Let the member have its assignment."""
-        synced: messages.SyncGroup = self.answer(assignment=encode(partitions))
+        synced: messages.GroupSync = self.answer(assignment=encode(partitions))
         return synced
 
     def reads(self, *records: str, generation: int = 1) -> None:
@@ -93,7 +93,7 @@ def test_a_member_gives_everything_up_in_the_poll_before_it_joins_again_and_may_
     session.poll()
     assert session.assignments == [("t-0",), ()]
     (join,) = session.asked
-    assert (type(join), join.member) == (messages.JoinGroup, "m")
+    assert (type(join), join.member) == (messages.GroupJoin, "m")
     assert session.wanted() == []
 
 
@@ -105,7 +105,7 @@ def test_a_library_that_commits_by_itself_does_so_before_it_joins_again() -> Non
     session.wait(BEAT_MS)
     session.beat(ErrorCode.REBALANCE_IN_PROGRESS)
     session.poll()
-    assert session.kinds() == [messages.OffsetCommit, messages.JoinGroup]
+    assert session.kinds() == [messages.OffsetCommit, messages.GroupJoin]
     assert (session.asked[0].member_epoch, session.asked[0].offsets) == (1, reached(2))
     assert session.told[2:] == [OwnCommit(session.asked[0].correlation, {"t-0": 2})]
 
@@ -122,7 +122,7 @@ def test_a_member_that_lost_its_generation_refuses_to_commit_and_joins_again_in_
     session.poll()
     assert session.assignments == [("t-0",), ()]
     (join,) = session.asked
-    assert (type(join), join.member) == (messages.JoinGroup, name)
+    assert (type(join), join.member) == (messages.GroupJoin, name)
 
 
 def test_a_commit_that_is_refused_tells_the_member_that_it_is_none() -> None:
@@ -133,7 +133,7 @@ def test_a_commit_that_is_refused_tells_the_member_that_it_is_none() -> None:
     session.commit(1)
     assert session.ends == [Offsets({}, "UNKNOWN_MEMBER_ID"), Offsets({}, NO_MEMBER)]
     session.poll()
-    assert [(type(each), each.member) for each in session.asked] == [(messages.JoinGroup, "")]
+    assert [(type(each), each.member) for each in session.asked] == [(messages.GroupJoin, "")]
 
 
 def test_a_commit_whose_answer_was_lost_is_not_known_to_be_refused_by_a_member_that_is_none() -> None:
@@ -154,19 +154,19 @@ def test_a_join_waits_for_the_other_members_longer_than_any_request_for_its_answ
     session = ClassicSession()
     session.poll(max_wait_ms=60_000)
     session.wait(Settings().request_timeout_ms + SESSION_MS)
-    assert session.kinds() == [messages.JoinGroup]
+    assert session.kinds() == [messages.GroupJoin]
     session.joined(leader="other")
-    assert session.kinds() == [messages.SyncGroup]
+    assert session.kinds() == [messages.GroupSync]
     session.wait(Settings().request_timeout_ms + 2 * Settings().retry_backoff_ms)
-    assert session.kinds() == [messages.SyncGroup] * 2
+    assert session.kinds() == [messages.GroupSync] * 2
 
 
 @pytest.mark.parametrize(
     ("error", "next_kind"),
     [
-        (ErrorCode.NOT_COORDINATOR, messages.SyncGroup),
-        (ErrorCode.REBALANCE_IN_PROGRESS, messages.JoinGroup),
-        (ErrorCode.UNKNOWN_MEMBER_ID, messages.JoinGroup),
+        (ErrorCode.NOT_COORDINATOR, messages.GroupSync),
+        (ErrorCode.REBALANCE_IN_PROGRESS, messages.GroupJoin),
+        (ErrorCode.UNKNOWN_MEMBER_ID, messages.GroupJoin),
     ],
 )
 def test_a_member_without_its_assignment_asks_again_or_joins_again(
@@ -225,7 +225,7 @@ def test_a_member_leaves_by_its_name_and_a_library_tells_its_last_generation_als
     other = ClassicSession()
     other.reads("a")
     other.close()
-    assert [(type(each), each.member) for each in other.asked] == [(messages.LeaveGroup, "m")]
+    assert [(type(each), each.member) for each in other.asked] == [(messages.GroupLeave, "m")]
     nobody = ClassicSession()
     nobody.poll()
     nobody.asked.clear()
