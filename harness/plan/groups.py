@@ -8,7 +8,7 @@ from typing import Final
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.traits import GROUPED, TRANSACTIONAL, Trait, workloads_with
 from harness.plan.values import PlanKey
-from harness.plan.worlds import RealTime, Simulated
+from harness.plan.worlds import RealTime
 from nemesis.roles import RoleKind
 from workloads import kind_of
 
@@ -30,6 +30,7 @@ def check_groups(plan: Plan, plan_key: PlanKey) -> None:
         _refuse_no_coordinator(plan, world, plan_key / "families")
         if kind_of(world.workload).grouped:
             _refuse_no_member(world, here / "workload")
+            _refuse_static(world, here / "workload")
             _refuse_protocol(plan, world, here)
             _refuse_patience(plan, world, plan_key)
 
@@ -51,6 +52,13 @@ def _refuse_no_member(world: WorldPlan, plan_key: PlanKey) -> None:
         )
 
 
+def _refuse_static(world: WorldPlan, plan_key: PlanKey) -> None:
+    if world.workload.static_members and world.world.reference:
+        raise (plan_key / "static_members").wrong(
+            "the reference broker has no static members (KIP-345); leave it out, or write it under [worlds.kafka]"
+        )
+
+
 def _refuse_patience(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
     """Refuse to wait longer for a member that has died than a run waits for the group in the end."""
     workload = world.workload
@@ -63,11 +71,12 @@ def _refuse_patience(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
 
 
 def _refuse_protocol(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
-    """Refuse members of a protocol that their library does not know."""
+    """Refuse members of a protocol that their brokers do not have, or that their library does not know."""
     chosen = {choice.settings["group.protocol"] for choice in plan.choices}
-    if isinstance(world.world, Simulated) and not chosen.issubset(world.world.protocols):
+    if not chosen.issubset(world.world.protocols):
         raise plan_key.wrong(
-            'groups in virtual time have the protocol of KIP-848: write group.protocol = "consumer" under [settings]'
+            'brokers over sockets have no group.protocol="consumer" (KIP-848); write group.protocol = "classic" under '
+            f"[settings], or leave [worlds.{world.world.name}] out"
         )
     if isinstance(world.world, RealTime) and chosen != {"classic"}:
         _refuse_kafka_python(world.world, plan_key)

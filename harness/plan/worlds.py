@@ -75,6 +75,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         reference: the nodes are the reference broker's, so a crash is the harness's own fault.
         drawn_runs: runs of a cell where the plan does not say, and chance draws their faults.
         capabilities: those of its clients that its brokers know what to do with; workloads need some.
+        protocols: those of consumer groups that its brokers have.
     """
 
     name: ClassVar[WorldName]
@@ -83,6 +84,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     reference: ClassVar[bool] = False
     drawn_runs: ClassVar[int] = 1
     capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(ClientCapability)
+    protocols: ClassVar[tuple[GroupProtocol, ...]] = ("classic", "consumer")
 
     @property
     def parallel(self) -> int | None:
@@ -121,7 +123,6 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     virtual_time: ClassVar[bool] = True
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
-    protocols: ClassVar[tuple[GroupProtocol, ...]] = ("consumer",)
     together: ClassVar[int | None] = None  # they never wait
     #: Models do as Kafka's own client where nothing is said or speaks against it.
     idempotent_by_default: ClassVar[bool] = True
@@ -175,7 +176,8 @@ class Processes(Started, frozen=True, kw_only=True, tag="processes"):
 
     name: ClassVar[WorldName] = "processes"
     reference: ClassVar[bool] = True
-    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset({ClientCapability.TRANSACTIONS})
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(ClientCapability) - {ClientCapability.TOMBSTONES}
+    protocols: ClassVar[tuple[GroupProtocol, ...]] = ("classic",)
     host: LocalHost = Loopback()
 
 

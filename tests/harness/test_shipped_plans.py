@@ -28,12 +28,13 @@ PLANS: Final = plans_here()
 #: Plans with a defect in the log, that must be found: planted, or as Kafka's releases have it.
 ALARMING: Final = {"canary", "compaction", "eras"}
 #: Plans of which nothing is done in virtual time: it has no wall clock. For "keyed" the plan "compaction" does it, for
-#: "consume-transform-produce" "pipelines-simulated", for "transactions" and "groups" those of such names, too.
+#: "transactions", "kafka-groups" and "kafka-consume-transform-produce" those of such names, too.
 #: Those without a fault are about figures alone, which tests/test_plans_keep_their_word.py holds.
 QUIET: Final = {"isr-churn", "kafka-idempotence-prices", "kafka-prices-java", "kafka-prices-librdkafka"}
 #: The reference broker's controller changes no replicas.
 REAL_ONLY: Final = {
-    "consume-transform-produce", "drawn/clock", "groups", "keyed", "racks-reassigned", "transactions", *QUIET,
+    "kafka-consume-transform-produce", "drawn/clock", "kafka-groups", "keyed", "racks-reassigned", "transactions",
+    *QUIET,
 }  # fmt: skip
 #: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3

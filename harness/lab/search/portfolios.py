@@ -54,6 +54,8 @@ IN_PIPELINES: Final = msgspec.structs.replace(
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     """One choice: settings beside :data:`QUICK`, and scenarios of ``families``, or storms.
 
+    Each run draws one value of each of the settings ``drawn``.
+
     Storms have faults of ``kinds`` with cuts of ``shapes``; ``faults`` are the least and the most of one storm.
 
     ``dead_brokers_max``, ``healed_ms_min`` and ``fault_ms_max`` are the budget's (:class:`nemesis.plan.FaultPlan`).
@@ -61,6 +63,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     settings: Mapping[str, Any] = {}
+    drawn: Mapping[str, tuple[Any, ...]] = {}
     families: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     shapes: tuple[Shape, ...] = CUTS
@@ -80,9 +83,10 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SettingsError: the changed settings do not fit the portfolio's.
         """
-        settings = self._with(changed)
         workload = msgspec.structs.replace(self.workload, partitions=self.partitions, producers=self.producers)
         run_seed = derived_seed(seed, self.name, number)
+        drawn = {name: values[derived_seed(run_seed, name) % len(values)] for name, values in self.drawn.items()}
+        settings = self._with({**drawn, **changed})
         draw = Choices(run_seed).draw
         schedule = self.storms(changed).schedule(workload.duration_ms, draw) if self.kinds else None
         return RunSpec(
@@ -260,11 +264,17 @@ PORTFOLIOS: Final = (
 )  # fmt: skip
 
 
+_PROTOCOLS: Final[Mapping[str, tuple[Any, ...]]] = {"group.protocol": ("classic", "consumer")}
+
+
 def _coordinated(
     name: str, family: str, settings: Mapping[str, Any], workload: WorkloadPlan, partitions: int
 ) -> tuple[Portfolio, Portfolio]:
     """The portfolios of what a coordinator decides, which ``family`` attacks."""
-    common: Mapping[str, Any] = {"settings": settings, "workload": workload, "partitions": partitions}
+    drawn = _PROTOCOLS if kind_of(workload).grouped else {}
+    common: Mapping[str, Any] = {
+        "settings": settings, "drawn": drawn, "workload": workload, "partitions": partitions,
+    }  # fmt: skip
     return (
         Portfolio(name=name, families=(family, "kill", "pause", "partition"), **common),
         Portfolio(name=f"{name}-and-moves", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(5, 10), **common, **_BRIEF),
@@ -285,11 +295,24 @@ TRANSACTIONAL: Final = (
     ),
 )
 
-_MEMBERS: Final = _IDEMPOTENT | {"group.protocol": "consumer", "session.timeout.ms": 1_500}
+_MEMBERS: Final = _IDEMPOTENT | {"session.timeout.ms": 1_500}
 #: The same for what only consumer groups can show.
-GROUPED: Final = _coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3)
+GROUPED: Final = (
+    *_coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3),
+    # Only what a library commits by itself is on its way when the group has another generation.
+    Portfolio(
+        name="late-commits-of-groups",
+        kinds=("late-commit", "late-commit", "late-commit", "move", "kill"),
+        settings=_MEMBERS | {"commit.mode": "auto"},
+        drawn=_PROTOCOLS,
+        workload=IN_GROUPS,
+        partitions=3,
+        **_BRIEF,
+    ),
+)
 _PIPED: Final[Mapping[str, Any]] = {
     "settings": _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000},
+    "drawn": _PROTOCOLS,
     "workload": IN_PIPELINES,
     "partitions": 3,
 }

@@ -60,10 +60,16 @@ class StormFault(NamedTuple):
     drawn: Callable[[Role, Shape, Draw], Fault]
 
 
-#: Every fault by its verb, and two in a form of their own.
+#: Every fault by its verb, and three in a form of their own.
 KINDS: Final[Mapping[str, StormFault]] = {
     **{fault.verb: StormFault(fault.family, fault.drawn) for fault in FAULTS},
     "late-fetch": StormFault(HoldMessages.family, lambda role, shape, _: HoldMessages(role, shape, "Fetch")),
+    "late-commit": StormFault(
+        HoldMessages.family,
+        lambda role, _shape, _draw: HoldMessages(
+            Role(RoleKind.COORDINATOR, role.partition), Shape.FROM_CLIENTS, "OffsetCommit"
+        ),
+    ),
     "controller": StormFault("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
 }
 

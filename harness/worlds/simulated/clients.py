@@ -268,16 +268,10 @@ class SimulatedClients:
     def consumer(
         self, process: int, membership: Membership | None = None, isolation: IsolationLevel = "read_uncommitted"
     ) -> SimulatedConsumer:
-        """A new consumer.
-
-        Raises:
-            ValueError: its group has a protocol that brokers in virtual time do not have.
-        """
+        """A new consumer."""
         node, common = CLIENTS + 1 + process, (self._brokers, process, self._topics, self._settings, isolation)
         if membership is None:
             return SimulatedConsumer(node, ConsumerModel(*common), self._loop, self._network)
-        if membership.protocol not in self.protocols:
-            raise ValueError(f'in virtual time groups have the protocol "{self.protocols[0]}"')
         return SimulatedGroupConsumer(
             node, GroupConsumerModel(*common, membership=membership), self._loop, self._network
         )

@@ -4,9 +4,11 @@ It fetches from leaders by long poll, one fetch per broker at a time, and keeps 
 that the log does not have (OFFSET_OUT_OF_RANGE) is reset to the start (``auto.offset.reset=earliest``). Fetches carry
 the known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``follower.fetching`` each consumer is
 in the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the
-lease of five minutes is longer than any run). Positions are not validated with
-OffsetForLeaderEpoch: a log that was truncated and has grown past the position again goes unnoticed, as it does for
-clients that do not validate. A reader of committed records passes over the transactions that leaders name as aborted.
+lease of five minutes is longer than any run). A position that somebody else has read to, with the leader epoch of the
+record before it, is validated before the first fetch (OffsetForLeaderEpoch): where the leader's log diverges before it,
+reading goes on there. A position of its own is not validated again when the leader changes: a log that was truncated
+and has grown past it goes unnoticed, as it does for clients that do not validate. A reader of committed records passes
+over the transactions that leaders name as aborted.
 """
 
 from __future__ import annotations
@@ -43,18 +45,34 @@ CORRUPT: Final = "CorruptRecordError"
 class Assigned:
     """One assigned log partition. ``position`` is None while it has to be asked for.
 
+    ``unproved`` says that the leader's log may not have the record before the position.
     ``read_replica`` is the follower that the leader has named to read from, NONE for the leader itself.
     """
 
-    __slots__ = ("asking", "name", "partition", "position", "read_replica", "ready_us")
+    __slots__ = ("_epochs", "asking", "name", "partition", "position", "read_replica", "ready_us", "unproved")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.name = str(partition)
         self.position: int | None = None
-        self.asking = False
+        self.asking = self.unproved = False
+        self._epochs = [(NONE, NONE)]
         self.read_replica = NONE
         self.ready_us = 0
+
+    def start_at(self, position: int | None, epoch: int = NONE, *, unproved: bool = False) -> None:
+        """Go on at ``position``, after a record of this leader epoch; NONE where that is not known."""
+        self.position, self._epochs, self.unproved = position, [(NONE, epoch)], unproved and epoch != NONE
+
+    def pass_by(self, batch: messages.RecordBatch) -> None:
+        """Go on after this batch."""
+        self.position = batch.next_offset
+        if self._epochs[-1][1] != batch.leader_epoch:
+            self._epochs.append((batch.base_offset, batch.leader_epoch))
+
+    def epoch_before(self, offset: int) -> int:
+        """The leader epoch of the record before this offset, which was read; NONE where it is not known."""
+        return next((epoch for first, epoch in reversed(self._epochs) if first < offset), NONE)
 
 
 class EndQuery:
@@ -169,6 +187,10 @@ class ConsumerModel(ClientModel):
             request = self._net.answered(message.correlation)
             if request is not None:
                 self._on_offset(now_us, request.purpose, message)
+        elif type(message) is messages.OffsetForLeaderEpochResponse:
+            request = self._net.answered(message.correlation)
+            if request is not None:
+                self._on_end_of_epoch(now_us, request.purpose, message)
         return self._advance(now_us)
 
     def _lost(self, now_us: int, requests: list[Request]) -> None:
@@ -229,6 +251,8 @@ class ConsumerModel(ClientModel):
                 self._net.wake_at(assigned.ready_us)
             elif assigned.position is None:
                 self._ask_position(now_us, assigned, leader)
+            elif assigned.unproved:
+                self._ask_end_of_epoch(now_us, assigned, leader)
             else:
                 by_broker.setdefault(broker, []).append((assigned, assigned.position, leader[1]))
         for broker, wanted in by_broker.items():
@@ -257,6 +281,13 @@ class ConsumerModel(ClientModel):
             assigned.asking = True
             self._list_offsets(now_us, assigned.partition, leader, self._reset, assigned)
 
+    def _ask_end_of_epoch(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
+        if not assigned.asking and self._net.ready(now_us, leader[0]) is not None:
+            assigned.asking = True
+            epoch = assigned.epoch_before(assigned.position or 0)
+            ask = messages.OffsetForLeaderEpoch(self._net.next_correlation(), assigned.partition, epoch, leader[1])
+            self._net.send(now_us, leader[0], ask, assigned)
+
     def _list_offsets(
         self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any
     ) -> None:
@@ -282,7 +313,7 @@ class ConsumerModel(ClientModel):
                 if self._damaged:
                     assigned.ready_us = now_us + self._backoff_us
             elif part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
-                assigned.position = None
+                assigned.start_at(None)
             else:
                 self._net.want_metadata()
                 assigned.ready_us = now_us + self._backoff_us
@@ -296,12 +327,12 @@ class ConsumerModel(ClientModel):
                 self._damaged = True
                 break
             if skipped(batch):
-                assigned.position = batch.next_offset
+                assigned.pass_by(batch)
                 continue
             for offset, (key, payload) in batch.placed():
                 if assigned.position is not None and offset >= assigned.position:
                     self._buffer.append(Fetched(assigned.name, offset, key, payload))
-            assigned.position = batch.next_offset
+            assigned.pass_by(batch)
 
     # --- answers about offsets ---------------------------------------------------------------------------------------
 
@@ -311,11 +342,24 @@ class ConsumerModel(ClientModel):
             self._ask_again(now_us, purpose)
         elif isinstance(purpose, Assigned):
             purpose.asking = False
-            purpose.position = answer.offset
+            purpose.start_at(answer.offset, answer.leader_epoch)
         else:
             query, partition = purpose
             query.missing.pop(partition, None)
             query.offsets[str(partition)] = answer.offset
+
+    def _on_end_of_epoch(self, now_us: int, assigned: Assigned, answer: messages.OffsetForLeaderEpochResponse) -> None:
+        """Go on at the position where the leader's log has what is before it, else where the logs diverge (KIP-320)."""
+        if answer.error != NO_ERROR:
+            self._net.want_metadata()
+            self._ask_again(now_us, assigned)
+            return
+        assigned.asking = assigned.unproved = False
+        end, position = answer.end, assigned.position or 0
+        if end.end_offset == NONE:
+            assigned.start_at(None)
+        elif end.end_offset < position or end.leader_epoch < assigned.epoch_before(position):
+            assigned.start_at(end.end_offset, end.leader_epoch)
 
     def _ask_again(self, now_us: int, purpose: Any) -> None:
         if isinstance(purpose, Assigned):

@@ -1,29 +1,34 @@
-"""A model of the Kafka consumer that is a member of a group (KIP-848). Sans-IO: calls and messages in, effects out.
+"""A model of the Kafka consumer that is a member of a group. Sans-IO: calls and messages in, effects out.
 
-Beside what every consumer does, it asks the group coordinator: by heartbeats what it may read, where the group is, and
-to remember offsets. The coordinator is the leader of the log of groups, so it is found in the metadata. A request is
+Beside what every consumer does, it asks the group coordinator what it may read, where the group is, and to remember
+offsets. How it is a member is its protocol's matter (:mod:`harness.worlds.simulated.group_member`). A request is
 repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over: 10 s, and for a commit
 as long as for a record where that is more (``delivery.timeout.ms``; librdkafka has 60 s). As Kafka's Java client, it
 always asks for stable offsets, and so waits for transactions that are open (KIP-447).
 
-Heartbeats are sent while a poll or a commit is open: a member that does neither is a process that stands still, and the
-coordinator gives it up. What it was assigned it takes over in a poll, as Kafka's Java client does: what is gone is
-dropped from its buffer, and given up with the next heartbeat. A member that was given up learns of it from a heartbeat;
-it joins again in its next poll, so whatever it commits before that has its old epoch, and is refused.
+What it commits carries the leader epoch of the record before it, as what Kafka's Java client commits by itself, or is
+asked to without offsets. Who begins there believes no leader of an older epoch, and validates the position first
+(KIP-320): a deposed leader whose log is shorter makes nobody start over.
+
+A member asks while a poll or a commit is open: one that does neither is a process that stands still, and the
+coordinator gives it up. What it was assigned it takes over in a poll.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.groups.coordinator import LOG
-from harness.broker.core.messages import JOINS, LEAVES, NOT_COMMITTED, CommittedOffset
+from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset
 from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
+from harness.worlds.simulated.classic_member import ClassicMember
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
+from harness.worlds.simulated.coordinator_requests import CoordinatorRequests, Repeated
+from harness.worlds.simulated.group_member import GroupMember, Identity
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     NOT_COORDINATING,
@@ -32,26 +37,28 @@ from harness.worlds.simulated.network_client import (
     Request,
     commits,
 )
-from workloads import Assignment, Fetched, IsolationLevel, Membership, MemberToken, Offsets, OwnCommit, Settings
+from harness.worlds.simulated.reconciled_member import ReconciledMember
+from workloads import (
+    Assignment,
+    Fetched,
+    GroupProtocol,
+    IsolationLevel,
+    Membership,
+    MemberToken,
+    Offsets,
+    OwnCommit,
+    Settings,
+)
 
-#: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
-BEATS_A_SESSION: Final = 9
+#: How a client is a member, by ``group.protocol``.
+_MEMBERS: Final[Mapping[GroupProtocol, type[GroupMember]]] = {"classic": ClassicMember, "consumer": ReconciledMember}
+#: The identity of a client that is no member.
+_NOBODY: Final = ("", NONE)
+#: The error of a commit that a client refuses by itself, since it is no member now.
+NO_MEMBER: Final = "CommitFailedError"
 
 
-class _Repeated:
-    """Purpose of requests to the coordinator, one at a time: one is ``asked`` now, or may be at ``ready_us``.
-
-    ``ambiguous``: one of them had no answer, so a commit may have been taken.
-    """
-
-    __slots__ = ("ambiguous", "asked", "ready_us")
-
-    def __init__(self) -> None:
-        self.asked = self.ambiguous = False
-        self.ready_us = 0
-
-
-class _Places(_Repeated):
+class _Places(Repeated):
     """The question where the group is in the log partitions ``assigned``."""
 
     __slots__ = ("assigned",)
@@ -61,7 +68,7 @@ class _Places(_Repeated):
         self.assigned: tuple[Assigned, ...] = ()
 
 
-class _Call(_Repeated):
+class _Call(Repeated):
     """A call that waits for the coordinator: a commit of ``offsets``, or a question about ``partitions``."""
 
     __slots__ = ("deadline_us", "done", "offsets", "partitions")
@@ -94,19 +101,15 @@ class GroupConsumerModel(ConsumerModel):
         membership: Membership,
     ) -> None:
         super().__init__(brokers, first, [*topics, OFFSETS_TOPIC], settings, isolation)
-        self._group = membership.group
-        self._member = f"member-{first}"
+        self._requests = CoordinatorRequests(self._net, membership.group, self._backoff_us)
+        self._new_member = partial(_MEMBERS[membership.protocol], self._requests, f"member-{first}")
         self._session_ms = membership.session_timeout_ms
         self._reset = messages.LATEST if membership.reset == "latest" else messages.EARLIEST
         self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
         self._auto_due_us = 0
         self._commit_us = max(END_OFFSETS_LIMIT_US, settings.delivery_timeout_ms * MICROSECONDS)
-        self._topics: tuple[str, ...] = ()
+        self._member: GroupMember | None = None
         self._changed: Callable[[Assignment], None] | None = None
-        self._epoch = JOINS
-        self._given_up = False
-        self._next: tuple[TopicPartition, ...] | None = None
-        self._beats = _Repeated()
         self._unplaced: dict[TopicPartition, Assigned] = {}
         self._places = _Places()
         self._handed: dict[TopicPartition, int] = {}
@@ -118,7 +121,7 @@ class GroupConsumerModel(ConsumerModel):
 
     def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
         """Be a member, from the next poll on; ``Completed(changed, Assignment)`` follows each change."""
-        self._topics, self._changed = tuple(topics), changed
+        self._member, self._changed = self._new_member(tuple(topics), self._session_ms), changed
 
     def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
         """``Completed(told, OwnCommit)`` follows at the begin and at the end of each commit by itself."""
@@ -141,66 +144,53 @@ class GroupConsumerModel(ConsumerModel):
         return self._advance(now_us)
 
     def token(self) -> MemberToken:
-        """The member and its epoch, as it has it now; of a client that never was one there is only the group."""
-        if not self._topics:
-            return MemberToken((self._group, "", NONE))
-        if self._epoch == JOINS:
+        """The member and its generation, as it has it now; of a client that never was one there is only the group."""
+        identity = _NOBODY if self._member is None else self._member.told
+        if identity is None:
             return MemberToken(None, "the client is no member now")
-        return MemberToken((self._group, self._member, self._epoch))
+        return MemberToken((self._requests.group, *identity))
 
     @override
     def close(self, why: str) -> list[ClientEffect]:
-        leader = self._net.leader(LOG)
-        if self._topics and self._epoch != JOINS and leader is not None:
-            if self._auto_us is not None and self._handed:
-                request = self._offsets_of(self._handed)
-                self._net.send_only(leader[0], request)
-                self._begin_own(request)
-            self._net.send_only(leader[0], self._heartbeat(LEAVES))
+        coordinator = self._requests.coordinator()
+        if self._member is not None and coordinator is not None:
+            self._leave(self._member, coordinator)
         for commit in [*self._own.values()]:
             self._end_own(commit, Offsets({}, why))
         effects = self._net.take_effects()
         effects += [Completed(call.done, Offsets({}, why)) for call in self._calls]
         self._calls.clear()
-        self._topics = ()
+        self._member = None
         return effects + super().close(why)
+
+    def _leave(self, member: GroupMember, coordinator: int) -> None:
+        if self._auto_us is not None and self._handed and member.identity is not None:
+            request = self._commit_of(member.identity, self._handed)
+            self._net.send_only(coordinator, request)
+            self._begin_own(request)
+        leaves = member.leaving()
+        if leaves is not None:
+            self._net.send_only(coordinator, leaves)
 
     # --- what to do next ---------------------------------------------------------------------------------------------
 
     @override
     def _advance(self, now_us: int) -> list[ClientEffect]:
-        if self._topics:
+        if self._member is not None:
             if self._poll is not None:
-                self._take_over(now_us)
+                self._take_over(now_us, self._member)
             if self._poll is not None or self._calls:
-                self._beat(now_us)
-            self._ask_places(now_us)
+                self._member.pursue(now_us, self._assigned)
+            self._ask_places(now_us, self._member)
         self._pursue_calls(now_us)
         return super()._advance(now_us)
 
-    def _coordinator_for(self, now_us: int, purpose: _Repeated) -> int | None:
-        """The coordinator, where it may be asked now."""
-        if purpose.asked:
-            return None
-        if now_us < purpose.ready_us:
-            self._net.wake_at(purpose.ready_us)
-            return None
-        return self._net.reachable_leader(now_us, LOG)
-
-    def _ask(self, now_us: int, coordinator: int, request: messages.GroupRequest, purpose: _Repeated) -> None:
-        purpose.asked = True
-        self._net.send(now_us, coordinator, request, purpose)
-
-    def _take_over(self, now_us: int) -> None:
+    def _take_over(self, now_us: int, member: GroupMember) -> None:
         """Read what was assigned, and nothing else, from now on."""
-        assigned: tuple[TopicPartition, ...] | None = () if self._given_up else self._next
-        self._next = None
-        if self._given_up:
-            self._given_up, self._epoch = False, JOINS
-        if assigned is None or set(assigned) == self._assigned.keys():
+        assigned = member.take_over(now_us, self._assigned)
+        if assigned is None:
             return
-        if self._auto_us is not None and self._epoch != JOINS:
-            self._commit_by_itself(now_us)
+        self._commit_by_itself(now_us)
         before = self._assigned
         self.assign(assigned, from_start=False)
         now = self._assigned
@@ -209,32 +199,33 @@ class GroupConsumerModel(ConsumerModel):
         self._unplaced = asked | fresh
         goes_on = now.keys() - fresh.keys()
         self._handed = {partition: offset for partition, offset in self._handed.items() if partition in goes_on}
-        self._beats.ready_us = now_us
         assert self._changed is not None  # noqa: S101 - it has subscribed
-        epoch = None if self._epoch == JOINS else self._epoch
-        self._net.effects.append(Completed(self._changed, Assignment(tuple(map(str, assigned)), epoch)))
+        generation = None if member.identity is None else member.identity[1]
+        self._net.effects.append(Completed(self._changed, Assignment(tuple(map(str, assigned)), generation)))
 
-    def _beat(self, now_us: int) -> None:
-        coordinator = None if self._given_up else self._coordinator_for(now_us, self._beats)
-        if coordinator is not None:
-            self._ask(now_us, coordinator, self._heartbeat(self._epoch), self._beats)
+    @property
+    def _identity(self) -> Identity | None:
+        """The one with which it commits; None where it has joined a group, and is no member of it now."""
+        return _NOBODY if self._member is None else self._member.identity
 
-    def _heartbeat(self, epoch: int) -> messages.ConsumerGroupHeartbeat:
-        correlation, owned = self._net.next_correlation(), tuple(self._assigned)
-        return messages.ConsumerGroupHeartbeat(
-            correlation, self._group, self._member, epoch, self._session_ms, self._topics, owned
+    def _commit_of(self, identity: Identity, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
+        correlation, group = self._net.next_correlation(), self._requests.group
+        reached = tuple(
+            (each, CommittedOffset(offset, self._epoch_at(each, offset))) for each, offset in offsets.items()
         )
+        return messages.OffsetCommit(correlation, group, *identity, reached)
 
-    def _offsets_of(self, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
-        name, epoch = (self._member, self._epoch) if self._topics else ("", NONE)
-        return messages.OffsetCommit(self._net.next_correlation(), self._group, name, epoch, commits(offsets))
+    def _epoch_at(self, partition: TopicPartition, offset: int) -> int:
+        """The leader epoch of the record before ``offset``, where the member has read it."""
+        assigned = self._assigned.get(partition)
+        return NONE if assigned is None else assigned.epoch_before(offset)
 
     def _commit_by_itself(self, now_us: int) -> None:
         """Let the group remember what was handed over before this poll, whatever becomes of it."""
-        coordinator = self._net.reachable_leader(now_us, LOG)
-        if self._auto_us is not None and self._handed and coordinator is not None:
+        coordinator, identity = self._requests.reachable(now_us), self._identity
+        if self._auto_us is not None and self._handed and coordinator is not None and identity is not None:
             self._auto_due_us = now_us + self._auto_us
-            request = self._offsets_of(self._handed)
+            request = self._commit_of(identity, self._handed)
             self._net.send(now_us, coordinator, request, self._begin_own(request))
 
     def _begin_own(self, request: messages.OffsetCommit) -> OwnCommit:
@@ -251,15 +242,24 @@ class GroupConsumerModel(ConsumerModel):
         if self._told is not None:
             self._net.effects.append(Completed(self._told, commit))
 
-    def _ask_places(self, now_us: int) -> None:
+    def _ask_places(self, now_us: int, member: GroupMember) -> None:
         """Ask where the group is in what is new."""
-        coordinator = self._coordinator_for(now_us, self._places) if self._unplaced else None
+        coordinator = self._requests.due(now_us, self._places) if self._unplaced else None
         if coordinator is not None:
             self._places.assigned = tuple(self._unplaced.values())
-            correlation, partitions = self._net.next_correlation(), tuple(self._unplaced)
-            member = (self._member, self._epoch)
-            ask = messages.OffsetFetch(correlation, self._group, *member, partitions, require_stable=True)
-            self._ask(now_us, coordinator, ask, self._places)
+            self._ask_committed(now_us, coordinator, member.asks_as, tuple(self._unplaced), self._places)
+
+    def _ask_committed(
+        self,
+        now_us: int,
+        coordinator: int,
+        identity: Identity,
+        partitions: tuple[TopicPartition, ...],
+        purpose: Repeated,
+    ) -> None:
+        correlation, group = self._net.next_correlation(), self._requests.group
+        ask = messages.OffsetFetch(correlation, group, *identity, partitions, require_stable=True)
+        self._requests.ask(now_us, coordinator, ask, purpose)
 
     @override
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
@@ -275,17 +275,17 @@ class GroupConsumerModel(ConsumerModel):
                 self._pursue_call(now_us, call)
 
     def _pursue_call(self, now_us: int, call: _Call) -> None:
-        coordinator = self._coordinator_for(now_us, call)
+        identity = self._identity
+        if call.offsets is not None and identity is None:
+            self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else NO_MEMBER))
+            return
+        coordinator = self._requests.due(now_us, call)
         if coordinator is None:
             return
         if call.offsets is None:
-            correlation = self._net.next_correlation()
-            request: messages.GroupRequest = messages.OffsetFetch(
-                correlation, self._group, partitions=call.partitions, require_stable=True
-            )
-        else:
-            request = self._offsets_of(call.offsets)
-        self._ask(now_us, coordinator, request, call)
+            self._ask_committed(now_us, coordinator, _NOBODY, call.partitions, call)
+        elif identity is not None:
+            self._requests.ask(now_us, coordinator, self._commit_of(identity, call.offsets), call)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -301,41 +301,39 @@ class GroupConsumerModel(ConsumerModel):
     def _on_answer(self, now_us: int, purpose: Any, answer: messages.GroupAnswer) -> None:
         if answer.error in NOT_COORDINATING:
             self._net.want_metadata()
-        if isinstance(purpose, _Repeated):
+        if isinstance(purpose, Repeated):
             purpose.asked = False
-        if isinstance(answer, messages.ConsumerGroupHeartbeatResponse):
-            self._on_beat(now_us, answer)
-        elif isinstance(purpose, _Places) and isinstance(answer, messages.OffsetFetchResponse):
+        if isinstance(purpose, _Places) and isinstance(answer, messages.OffsetFetchResponse):
             self._on_places(now_us, purpose, answer)
         elif isinstance(purpose, _Call):
             self._on_call(now_us, purpose, answer)
         elif isinstance(purpose, OwnCommit):
             error = answer.error.name if answer.error else None
             self._end_own(purpose, Offsets({} if error else purpose.offsets, error))
-
-    def _on_beat(self, now_us: int, answer: messages.ConsumerGroupHeartbeatResponse) -> None:
-        if answer.error in NOT_COORDINATING:
-            self._beats.ready_us = now_us + self._backoff_us
-        elif answer.error:
-            self._given_up = True
-        else:
-            self._epoch, self._next = answer.member_epoch, answer.assigned
-            self._beats.ready_us = now_us + self._session_ms * MICROSECONDS // BEATS_A_SESSION
+        elif self._member is not None:
+            self._member.on_answer(now_us, answer)
 
     def _on_places(self, now_us: int, asked: _Places, answer: messages.OffsetFetchResponse) -> None:
-        """Begin where the group is; where it remembers nothing, or less than that, auto.offset.reset decides."""
+        """Begin where the group is; where it remembers nothing, auto.offset.reset decides."""
         if answer.error != NO_ERROR:
-            asked.ready_us = now_us + self._backoff_us
+            self._requests.repeat(now_us, asked)
             return
         for each, (partition, remembered) in zip(asked.assigned, answer.offsets, strict=True):
             if self._unplaced.get(partition) is each:
                 del self._unplaced[partition]
-                each.position = None if remembered == NOT_COMMITTED else remembered.offset
+                self._start(each, remembered)
+
+    def _start(self, assigned: Assigned, remembered: CommittedOffset) -> None:
+        if remembered == NOT_COMMITTED:
+            assigned.start_at(None)
+            return
+        assigned.start_at(remembered.offset, remembered.leader_epoch, unproved=True)
+        self._net.learn_epoch(assigned.partition, remembered.leader_epoch)
 
     def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
-        stale = answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up
-        if stale or answer.error in NOT_COORDINATING or answer.error is ErrorCode.UNSTABLE_OFFSET_COMMIT:
-            call.ready_us = now_us + self._backoff_us
+        again = {*NOT_COORDINATING, ErrorCode.UNSTABLE_OFFSET_COMMIT}
+        if answer.error in again or (self._member is not None and self._member.commits_again(answer.error)):
+            self._requests.repeat(now_us, call)
         elif answer.error:
             self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else answer.error.name))
         elif isinstance(answer, messages.OffsetFetchResponse):
@@ -360,9 +358,9 @@ class GroupConsumerModel(ConsumerModel):
         others = []
         for request in requests:
             purpose = request.purpose
-            if isinstance(purpose, _Repeated):
+            if isinstance(purpose, Repeated):
                 purpose.asked, purpose.ambiguous = False, True
-                purpose.ready_us = now_us + self._backoff_us
+                self._requests.repeat(now_us, purpose)
             elif isinstance(purpose, OwnCommit):
                 self._end_own(purpose, Offsets({}, NO_ANSWER))
             else:

@@ -12,13 +12,14 @@ Effects collect in ``effects`` until the owner takes them. Everything that has t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
 from harness.broker.core.effects import Arm, Deliver, Timer
 from harness.broker.core.messages import CommittedOffset, Message, Metadata, MetadataResponse
-from harness.broker.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
+from harness.broker.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000
@@ -34,6 +35,7 @@ NOT_COORDINATING: Final = frozenset({
 })  # fmt: skip
 
 WAKE: Final = Timer("wake")
+_deadline_us: Final = attrgetter("deadline_us")
 
 
 class Connect(msgspec.Struct, frozen=True, gc=False):
@@ -125,11 +127,11 @@ class NetworkClient:
         self._armed_us = NEVER_US
         lost: list[Request] = []
         while self._requests:
-            oldest = next(iter(self._requests.values()))
-            if oldest.deadline_us > now_us:
-                self.wake_at(oldest.deadline_us)
+            next_lost = min(self._requests.values(), key=_deadline_us)
+            if next_lost.deadline_us > now_us:
+                self.wake_at(next_lost.deadline_us)
                 break
-            lost += self.disconnected(now_us, oldest.broker)
+            lost += self.disconnected(now_us, next_lost.broker)
         for connection in self._connections.values():
             if 0 < connection.connecting_until_us <= now_us:
                 self._close(now_us, connection)
@@ -185,11 +187,11 @@ class NetworkClient:
         """The correlation that the next ``send`` must carry."""
         return self._correlation
 
-    def send(self, now_us: int, broker: int, message: Message, purpose: Any) -> None:
-        """Send a request over an open connection and wait for its answer."""
+    def send(self, now_us: int, broker: int, message: Message, purpose: Any, *, patience_us: int = 0) -> None:
+        """Send a request over an open connection and wait for its answer, ``patience_us`` longer than for others."""
         correlation = self._correlation
         self._correlation = correlation + 1
-        deadline_us = now_us + self._timeout_us
+        deadline_us = now_us + self._timeout_us + patience_us
         self._requests[correlation] = Request(correlation, broker, deadline_us, purpose)
         self._connections[broker].in_flight += 1
         self.effects.append(Deliver(NodeId(broker), message))
@@ -210,6 +212,11 @@ class NetworkClient:
 
     # --- metadata ----------------------------------------------------------------------------------------------------
 
+    def partitions_of(self, topic: str) -> int:
+        """The number of log partitions of a topic, 0 of one that is not known."""
+        state = None if self._image is None else self._image.topics.get(topic)
+        return 0 if state is None else len(state.partitions)
+
     def leader(self, partition: TopicPartition) -> tuple[int, int] | None:
         """(leader, leader epoch) as known here; None, and metadata wanted, where it is not known."""
         leader = self._leaders.get(partition)
@@ -217,6 +224,13 @@ class NetworkClient:
             self._metadata_wanted = True
             return None
         return leader
+
+    def learn_epoch(self, partition: TopicPartition, epoch: int) -> None:
+        """There is a leader of this epoch: one of an older epoch that is known is none any more (KIP-320)."""
+        known = self._leaders.get(partition)
+        if known is None or known[1] < epoch:
+            self._leaders[partition] = (NONE, epoch)
+            self._metadata_wanted = True
 
     def reachable_leader(self, now_us: int, partition: TopicPartition) -> int | None:
         """The leader, where the connection to it is open; else see to it that there will be one."""

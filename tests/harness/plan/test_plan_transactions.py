@@ -69,7 +69,7 @@ def test_a_choice_of_several_that_cannot_run_is_to_be_excluded() -> None:
 
 
 def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -> None:
-    runs = read_plan(PLANS / "consume-transform-produce.toml").runs()
+    runs = read_plan(PLANS / "kafka-consume-transform-produce.toml").runs()
     assert len(runs) == 6
     assert {run.settings["group.protocol"] for run in runs} == {"classic", "consumer"}
 
@@ -77,8 +77,7 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.simulated]\n", "groups in virtual time have the protocol of KIP-848"),
-        ("", "[worlds.processes]\n", "subscription and commits, which the reference broker has in virtual time only"),
+        ("", "[worlds.processes]\n", "transaction.version=2 is not what brokers of [worlds.processes] offer"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
         ('auto.offset.reset = "latest"', KAFKA, 'auto.offset.reset="latest" is of the workload "groups"'),

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from checkers import Verdict, check_rows
-from harness.ground.errors import HarnessError, PlanError
+from harness.ground.errors import HarnessError
 from harness.ground.machine.forked import forked_pool
 from harness.ground.machine.spread import Workers, spread
 from harness.plan import RunSpec, Simulated
@@ -65,12 +65,9 @@ def perform_cell(
 
     Raises:
         SettingsError: what the story changes does not fit the column's settings.
-        PlanError: a group has another protocol than that of virtual time.
     """
     chosen = column_named(column) if isinstance(column, str) else column
     settings = chosen.chosen(story.settings)
-    if story.grouped and settings.group_protocol not in Simulated.protocols:
-        raise PlanError(f'{story.number} needs group.protocol="consumer": virtual time has no other')
     if chosen.own:
         story = fitted(story, settings.replication_factor)
     spec = RunSpec(

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Final, NamedTuple
 
-from harness.plan import Simulated
 from workloads import IDEMPOTENCE, Settings, SettingsError, spelled, unknown_name
 
 #: The setting by which a story chooses the number of brokers and replicas, and its default.
@@ -173,10 +172,10 @@ EVERY: Final = {**COLUMNS, **of_replicas(REPLICAS + 1), **OF_TRANSACTIONS, **OF_
 def own_column(settings: Mapping[str, object]) -> Column:
     """A column of a reader's own settings; its name is what ``ackproof stories --settings`` takes.
 
-    Where they name no protocol, groups have that of virtual time.
+    Where they name no protocol, groups have that of the named columns.
     """
     name = ",".join(f"{name}={spelled(value)}" for name, value in settings.items())
-    return Column(name, "settings of your own", {"group.protocol": Simulated.protocols[0], **settings}, own=True)
+    return Column(name, "settings of your own", {"group.protocol": "consumer", **settings}, own=True)
 
 
 def check_overrides(overrides: Mapping[str, object], columns: Mapping[str, Column]) -> None:

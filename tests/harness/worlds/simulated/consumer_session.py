@@ -25,8 +25,8 @@ AT = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
 
 
-def batch(base_offset: int, *values: str) -> RecordBatch:
-    return RecordBatch(len(values), 1, tuple((b"", value.encode()) for value in values), base_offset, 0)
+def batch(base_offset: int, *values: str, epoch: int = 0) -> RecordBatch:
+    return RecordBatch(len(values), 1, tuple((b"", value.encode()) for value in values), base_offset, epoch)
 
 
 class Session(ClientSession):

@@ -1,88 +1,21 @@
-"""The model of a consumer in a group, against answers of its coordinator given by hand."""
-
-from typing import Any
+"""The model of a consumer in a group by KIP-848, against answers of its coordinator given by hand."""
 
 import pytest
-from typing_extensions import override
 
 from harness.broker.core import messages
-from harness.broker.core.messages import JOINS, LEAVES, Message
-from harness.broker.core.types import NONE, ErrorCode, TopicPartition
+from harness.broker.core.messages import JOINS, LEAVES
+from harness.broker.core.types import NONE, ErrorCode
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
-from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
 from harness.worlds.simulated.network_client import commits
+from harness.worlds.simulated.reconciled_member import BEATS_A_SESSION
 from tests.harness.worlds.simulated.client_session import MS
-from tests.harness.worlds.simulated.consumer_session import AT, OTHER, Session, batch
-from workloads.client import Assignment, Membership, Offsets, OwnCommit
-from workloads.settings import OffsetReset, Settings
+from tests.harness.worlds.simulated.consumer_session import AT, OTHER, batch
+from tests.harness.worlds.simulated.group_session import SESSION_MS, GroupSession, reached
+from workloads.client import Offsets, OwnCommit
+from workloads.settings import Settings
 
-SESSION_MS = 900
 BEAT_MS = SESSION_MS // BEATS_A_SESSION
 Beat = messages.ConsumerGroupHeartbeat
-
-
-class GroupSession(Session):
-    """A member; broker 2 is the coordinator. ``asked`` are the requests to it that have no answer yet."""
-
-    model: GroupConsumerModel
-
-    def __init__(
-        self, *, auto_commit_ms: int | None = None, reset: OffsetReset = "earliest", delivery_timeout_ms: int = 5_000
-    ) -> None:
-        self.asked: list[Any] = []
-        self.assignments: list[tuple[str, ...]] = []
-        self.generations: list[int | None] = []
-        self.told: list[OwnCommit] = []
-        membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms, reset)
-        settings = Settings(delivery_timeout_ms=delivery_timeout_ms)
-        model = GroupConsumerModel(range(3), 7, ["t"], settings, "read_uncommitted", membership=membership)
-        super().__init__(model=model)
-        model.assign([], from_start=True)
-        model.subscribe(["t"], self.changed)
-        model.watch_own_commits(self.told.append)
-
-    def changed(self, assigned: Assignment) -> None:
-        self.assignments.append(assigned.partitions)
-        self.generations.append(assigned.generation)
-
-    @override
-    def _completed(self, done: Any, outcome: Any) -> None:
-        if isinstance(outcome, Assignment | OwnCommit):
-            done(outcome)
-        else:
-            super()._completed(done, outcome)
-
-    @override
-    def _serve(self, broker: int, message: Message) -> None:
-        if isinstance(message, messages.GroupRequest):
-            assert broker == 2
-            self.asked.append(message)
-        else:
-            super()._serve(broker, message)
-
-    def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> Any:
-        """Answer the oldest request to the coordinator; it is returned."""
-        request = self.asked.pop(0)
-        self._answer(2, request, error, **fields)
-        return request
-
-    def assigned(self, *partitions: TopicPartition, epoch: int = 1, places: tuple[int, ...] = ()) -> None:
-        """Poll until these are assigned, each at its place; the heartbeat that says so is under way then."""
-        self.poll()
-        self.answer(member_epoch=epoch, assigned=partitions)
-        wanted = [each for each in self.asked if isinstance(each, messages.OffsetFetch)]
-        for request in wanted:
-            self.asked.remove(request)
-            self.asked.insert(0, request)
-            self.answer(offsets=commits(dict(zip(request.partitions or (), places, strict=True))))
-
-    def commit(self, offset: int) -> None:
-        self._do(self.model.commit(self.now_us, {AT: offset}, "commit"))
-
-    def lose(self) -> None:
-        """Break the connection to the coordinator."""
-        self.asked.clear()
-        self.disconnect(2)
 
 
 def test_a_member_joins_begins_where_the_group_is_and_says_what_it_has() -> None:
@@ -197,7 +130,7 @@ def test_a_commit_is_sent_again_until_it_is_answered_for_good(error: ErrorCode) 
     session.wait(Settings().retry_backoff_ms)
     session.asked = [each for each in session.asked if isinstance(each, messages.OffsetCommit)]
     again = session.answer()
-    assert (again.offsets, again.member_epoch) == (commits({AT: 1}), 2)
+    assert (again.offsets, again.member_epoch) == (reached(1), 2)
     assert session.ends == [Offsets({"t-0": 1})]
 
 
@@ -236,7 +169,7 @@ def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the
     session.poll()
     kinds = [type(each) for each in session.asked]
     assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
-    assert {each.offsets for each in session.asked[:2]} == {commits({AT: 2})}
+    assert {each.offsets for each in session.asked[:2]} == {reached(2)}
     assert session.asked[2].owned == ()
     first, second = (each.correlation for each in session.asked[:2])
     assert session.told == [OwnCommit(first, {"t-0": 2}), OwnCommit(second, {"t-0": 2})]
@@ -287,7 +220,7 @@ def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls(
     session.commit(1)
     session.close()
     *_, commit, left = session.asked
-    assert (commit.offsets, left.member_epoch) == (commits({AT: 2}), LEAVES)
+    assert (commit.offsets, left.member_epoch) == (reached(2), LEAVES)
     assert session.ends == [Offsets({}, "ClientClosed")]
     assert [commit.answer for commit in session.told] == [None, Offsets({}, "ClientClosed")]
 
