@@ -115,28 +115,3 @@ def test_a_transaction_whose_end_is_not_known_is_written_down_when_its_producer_
     steps.rest()
     producer.close()
     assert [each for each, _, _ in steps.ends] == [kind]
-
-
-def test_what_is_sent_after_a_successor_is_in_charge_is_late() -> None:
-    steps = Steps()
-    old = steps.producer()
-    transaction = old.open(WRITES, lambda _: None)
-    steps.rest()
-    old.send_next(transaction)
-    new = steps.producer()
-    late = old.send_next(transaction)
-    steps.rest()
-    old.close()
-    ((kind, _, facts),) = steps.ends
-    assert (kind, facts.late, facts.number, new.number) == (INFO, (late,), 0, 1)
-    assert facts.superseded_us is not None
-
-
-def test_a_transaction_that_could_not_be_begun_is_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Steps()
-    producer = steps.producer()
-    told: list[SendOutcome] = []
-    monkeypatch.setattr(steps.log.producers[0], "begin", lambda done: done(SendOutcome(FAIL, error="E")))
-    transaction = producer.open(WRITES, told.append)
-    assert (transaction.refused, producer.transaction, told[0].error) == (True, None, "E")
-    assert [kind for kind, _, _ in steps.ends] == [FAIL]

@@ -14,18 +14,14 @@ from harness.runs.stories.script.language import lines_of, parse_script
 from harness.runs.stories.stage.names import BrokerRole
 from harness.runs.stories.steps import STATES, STEPS, VERBS, Step, transactions, waits, writes
 from harness.runs.stories.steps.faults import (
-    Abandon,
     Begin,
-    Flush,
     MoveCoordinator,
     ReleaseFirst,
-    ReleaseLast,
     Undo,
-    Withhold,
 )
 from harness.runs.stories.steps.reads import ReadAs
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
-from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition, PowerLoss
+from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition
 from nemesis.repairs import HEAL, RELEASE, START
 
 #: The lines before the one in question.
@@ -43,22 +39,14 @@ def step_of(text):
         ("write z to 0", writes.WriteRecord, {"record": "z", "to": 0, "acks": None, "producer": None}),
         ("write z to leader acks=1 as p", writes.WriteRecord, {"to": BrokerRole.LEADER, "acks": 1, "producer": "p"}),
         ("send z to the former leader acks=all", writes.SendRecord, {"to": BrokerRole.FORMER_LEADER, "acks": -1}),
-        ("retry x to the other follower", writes.Retry, {"record": "x", "to": BrokerRole.OTHER_FOLLOWER}),
-        ("wait 50 ms", waits.Wait, {"ms": 50}),
         ("wait 3 s   # a comment", waits.Wait, {"ms": 3_000, "text": "wait 3 s"}),
         ("kill 0 leader", Begin, {"fault": Kill, "nodes": (0, BrokerRole.LEADER)}),
-        ("power all", Begin, {"fault": PowerLoss, "nodes": (0, 1, 2)}),
         ("start 0", Undo, {"repair": START, "nodes": (0,)}),
-        ("flush 0 1", Flush, {"nodes": (0, 1)}),
-        ("never start 0", Abandon, {"nodes": (0,)}),
         ("corrupt x on 1", Begin, {"fault": CorruptRecord, "record": "x", "nodes": (1,)}),
         ("cut 0-1 2>controller", Begin, {"fault": Partition, "links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
         ("heal", Undo, {"repair": HEAL, "links": ()}),
         ("drop Fetch 0>1", Begin, {"fault": DropMessages, "api": "Fetch", "links": (Link(0, 1),)}),
-        ("release 0>1", Undo, {"repair": RELEASE, "links": (Link(0, 1),)}),
-        ("release last 0>controller", ReleaseLast, {"link": Link(0, CONTROLLER)}),
         ("hold 0>clients", Begin, {"fault": HoldMessages, "api": "", "links": (Link(0, CLIENTS),)}),
-        ("withhold metadata from 1", Withhold, {"nodes": (1,)}),
         ("release", Undo, {"repair": RELEASE, "links": ()}),
         ("release first 1>0", ReleaseFirst, {"link": Link(1, 0)}),
         (
@@ -68,18 +56,11 @@ def step_of(text):
         ),
         ("drop 0-1", Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
         ("write z to 0 as acks", writes.WriteRecord, {"acks": None, "producer": "acks"}),
-        ("write is to 0", writes.WriteRecord, {"record": "is"}),
         ("read committed finds base y", ReadAs, {"isolation": "read_committed", "records": ("base", "y")}),
         ("read uncommitted finds nothing", ReadAs, {"isolation": "read_uncommitted", "records": ()}),
-        ("init q", transactions.InitProducer, {"producer": "q", "after": None}),
         ("init q after p", transactions.InitProducer, {"producer": "q", "after": "p"}),
-        ("begin u by p", transactions.BeginTransaction, {"transaction": "u", "producer": "p"}),
-        ("write z in t", transactions.WriteInTransaction, {"record": "z", "transaction": "t"}),
         ("write z in t over y", transactions.WriteInTransaction, {"record": "z", "transaction": "t", "over": "y"}),
         ("send z to 0 over x acks=1", writes.SendRecord, {"record": "z", "over": "x", "acks": 1}),
-        ("send z in t", transactions.SendInTransaction, {"record": "z", "transaction": "t"}),
-        ("commit t", transactions.Commit, {"transaction": "t"}),
-        ("abort t", transactions.Abort, {"transaction": "t"}),
         ("move coordinator to leader", MoveCoordinator, {"broker": BrokerRole.LEADER}),
         (
             "wait until p is ready and t is refused and last stable offset of 0 misses x",
@@ -92,9 +73,7 @@ def step_of(text):
                 )
             },
         ),
-        ("move leader to 2", Begin, {"fault": MoveLeader, "nodes": (2,)}),
         ("try move leader to 2", Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
-        ("wait until 0 leads", waits.WaitUntil, {"states": (waits.Leads(0),), "limit_ms": None}),
         ("wait up to 5 s until nobody leads", waits.WaitUntil, {"states": (waits.NobodyLeads(),), "limit_ms": 5_000}),
         (
             "wait until isr is 0 1 and 1 has x and 2 lacks y",
