@@ -221,7 +221,7 @@ class StableEndCovers(CoordinatedState, frozen=True):
     def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         replica = stage.replica(node)
-        # WorldLimits the end of the log on disk is known to be stable, what is below need not be replicated yet.
+        # Where the end of the log on disk is known to be stable, what is below need not be replicated yet.
         marks = replica.last_stable_offset, replica.known_high_watermark
         return all(stage.covers(mark, node, self.record) for mark in marks)
 
