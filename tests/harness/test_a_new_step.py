@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.harness.newcomer import ROOT, answers_of
+
 CLASSES: Final = '''
 
 class Bounce(NodeStep, frozen=True, kw_only=True):
@@ -78,17 +75,7 @@ def test_a_step_and_a_state_that_are_classes_in_one_file_are_known_everywhere(tm
     file = copied / "runs" / "stories" / "steps" / "faults.py"
     text = file.read_text().replace("import FAULTS, DropMessages", "import FAULTS, Kill, DropMessages")
     file.write_text(text.replace("import Step, WorldLimits", "import ScriptState, Step, WorldLimits") + CLASSES)
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        capture_output=True,
-        timeout=600,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    assert answers_of(tmp_path, ASKED) == {
         "note": ["as good as new"],
         "disagreements": [IN_VAIN],
         "faults": ["kill"],
