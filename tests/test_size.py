@@ -14,7 +14,7 @@ LINES_MAX: Final = {
     "harness/assess": 7_900,
     "harness/lab": 13_000,
     "harness/campaigns": 9_600,
-    "harness/runs": 7_300,
+    "harness/runs": 6_800,
     "harness/worlds": 18_900,
     "harness/records": 1_600,
     "harness/plan": 3_250,

@@ -36,7 +36,7 @@ from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
 from workloads.steady_writes import DueWrite
 from workloads.stepped_member import SteppedMember
-from workloads.stepped_producer import SteppedProducer, SteppedTransaction, TransactionAnswer
+from workloads.stepped_producer import SteppedProducer, SteppedTransaction
 from workloads.transactional_producer import Asked, OpenTransaction, TransactionalProducer
 from workloads.transactions import TransactionProducers
 
@@ -60,7 +60,6 @@ __all__ = [
     "SteppedMember",
     "SteppedProducer",
     "SteppedTransaction",
-    "TransactionAnswer",
     "TransactionalProducer",
     "Workload",
     "Writers",

@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from workloads.client import Membership, Offsets, OwnCommit
+from workloads.client import Membership, Offsets, OwnCommit, SendOutcome
 from workloads.consumers import Readers
 from workloads.errors import refuses_commit
 from workloads.operations import Event, EventType, Function, MicroOperation, Reached
@@ -33,6 +33,12 @@ class CommitLine:
         refused = refuses_commit(answer.error or "")
         kind = EventType.OK if taken else EventType.FAIL if refused else EventType.INFO
         self.end(kind, taken or asked, answer.error)
+
+    def handed(self, asked: tuple[Reached, ...], outcome: SendOutcome) -> None:
+        """Write the completion of what was handed over to a transaction."""
+        refused = refuses_commit(outcome.error or "")
+        kind = EventType.OK if outcome.type is EventType.OK else EventType.FAIL if refused else EventType.INFO
+        self.end(kind, asked, outcome.error)
 
     def begin(self, micro: tuple[MicroOperation, ...] = (), partitions: tuple[str, ...] = ()) -> None:
         """Write the invocation."""

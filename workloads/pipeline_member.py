@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from workloads.client import MemberToken, SendOutcome
 from workloads.consumers import REST_MS_MIN, Readers
-from workloads.errors import refuses_commit
 from workloads.instance import Writers
 from workloads.members import membership_of
 from workloads.membership import CommitLine
@@ -158,9 +157,7 @@ class PipelineMember(PollingMember):
         self._producer.hand_over(member, partial(self._handed, asked))
 
     def _handed(self, asked: tuple[Reached, ...], outcome: SendOutcome) -> None:
-        refused = refuses_commit(outcome.error or "")
-        kind = EventType.FAIL if refused else outcome.type if outcome.type is EventType.OK else EventType.INFO
-        self._line.end(kind, asked, outcome.error)
+        self._line.handed(asked, outcome)
         if self._stopped:
             return
         if outcome.type is EventType.OK:

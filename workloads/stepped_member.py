@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from workloads.client import Membership, MemberToken, Offsets, SendOutcome, Transactions
 from workloads.consumers import Readers, only_recorded
-from workloads.errors import refuses_commit
 from workloads.membership import CommitLine, Member
 from workloads.operations import EventType, Function, Reached
 from workloads.polling_member import Records
@@ -94,9 +93,7 @@ class SteppedMember(Member):
         line = CommitLine(self._readers, self.number, self._membership, Function.OFFSETS)
 
         def answered(outcome: SendOutcome) -> None:
-            refused = refuses_commit(outcome.error or "")
-            kind = outcome.type if outcome.type is EventType.OK else EventType.FAIL if refused else EventType.INFO
-            line.end(kind, (part,), outcome.error)
+            line.handed((part,), outcome)
             told(outcome)
 
         def named(member: MemberToken) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
 from functools import partial
 from itertools import islice
 
@@ -14,14 +13,6 @@ from workloads.instance import Writers
 from workloads.operations import EventType, Reached
 from workloads.steady_writes import DueWrite
 from workloads.transactional_producer import Asked, Consumed, OpenTransaction, TransactionalProducer
-
-
-class TransactionAnswer(StrEnum):
-    """The answer of a producer that asked for the end of its transaction."""
-
-    COMMITTED = "committed"
-    ABORTED = "aborted"
-    REFUSED = "refused"
 
 
 class SteppedTransaction(OpenTransaction):
@@ -40,13 +31,13 @@ class SteppedTransaction(OpenTransaction):
         self.answer: SendOutcome | None = None
 
     @property
-    def answered(self) -> TransactionAnswer | None:
-        """The answer to its producer, None where that waits, or did not ask."""
+    def answered(self) -> str:
+        """The answer to its producer: committed, aborted or refused; empty where that waits, or did not ask."""
         if self.answer is None:
-            return None
+            return ""
         if self.answer.type is not EventType.OK:
-            return TransactionAnswer.REFUSED
-        return TransactionAnswer.COMMITTED if self.asked == "commit" else TransactionAnswer.ABORTED
+            return "refused"
+        return "committed" if self.asked == "commit" else "aborted"
 
     @property
     def waits(self) -> bool:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-LIMIT_S: Final = 600.0
-ROOT: Final = Path(__file__).parents[2]
+from tests.harness.newcomer import ROOT, answers_of
 
 ANOMALY: Final = '''
 """``seventh-read``: the record at offset 7 was read.
@@ -167,17 +162,7 @@ def test_a_workload_an_anomaly_and_a_measure_are_known_everywhere(tmp_path: Path
         text = (tmp_path / file).read_text()
         assert text.count(before) == 1, (file, before)
         (tmp_path / file).write_text(text.replace(before, line + before))
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    assert answers_of(tmp_path, ASKED) == {
         "exit code": 1,
         "found": 1,
         "rows are counted": True,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-LIMIT_S: Final = 600.0
-ROOT: Final = Path(__file__).parents[2]
+from tests.harness.newcomer import ROOT, answers_of
+
 #: The workload's own file.
 FILE: Final = '''
 """A log that is read once more when it was quiet for a while."""
@@ -112,17 +108,7 @@ def test_a_closing_in_the_file_of_its_workload_is_performed_and_seen_in_the_hist
         text = registry.read_text()
         assert text.count(before) == 1, before
         registry.write_text(text.replace(before, line + before))
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
+    told = answers_of(tmp_path, ASKED)
     assert told["status"] == "completed"
     names = sorted(f"ackproof-{number}" for number in range(3))
     first, late = told["drains"][:3], told["drains"][3:]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-LIMIT_S = 600.0
-ROOT = Path(__file__).parents[2]
+from tests.harness.newcomer import ROOT, answers_of
 
 FILE = '''
 """Nodes that fall asleep, and wake up."""
@@ -118,17 +113,7 @@ def test_a_fault_that_is_one_file_and_one_line_is_known_everywhere(tmp_path: Pat
     (faults / "doze.py").write_text(FILE)
     door = faults / "__init__.py"
     door.write_text(door.read_text().replace("from nemesis.faults.kill", f"{LINE}from nemesis.faults.kill", 1))
-    done = subprocess.run(
-        [sys.executable, "-c", ASKED, PLAN],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    answers = json.loads(done.stdout.splitlines()[-1])
+    answers = answers_of(tmp_path, ASKED, PLAN)
     assert answers == {
         "schedules": ["doze"],
         "stories": [],

@@ -5,7 +5,7 @@ docs/reference/stories.md has the language. Faults that are drawn by chance are 
 """
 
 from harness.runs.stories.script.language import lines_of
-from harness.runs.stories.script.performer import Performance, perform_script
+from harness.runs.stories.script.performer import perform_script
 from harness.runs.stories.shown.documented import StepForm, form_of, state_forms, step_forms
 from harness.runs.stories.shown.explanation import explained, step_lines
 from harness.runs.stories.stage.names import BASE
@@ -36,51 +36,4 @@ from harness.runs.stories.table.columns import (
 )
 from harness.runs.stories.table.outcome import StoryOutcome, outcome_of
 from harness.runs.stories.table.requirements import unmet
-from harness.runs.stories.table.story import Expected, Sign, Story, known_stories, parse_story, read_story
-
-__all__ = [
-    "ACKNOWLEDGED",
-    "BASE",
-    "COLUMNS",
-    "OF_GROUPS",
-    "OF_PIPELINES",
-    "OF_TRANSACTIONS",
-    "REFUSED",
-    "STABLE_END",
-    "WHOLE",
-    "AsLongAs",
-    "Column",
-    "Expected",
-    "Performance",
-    "Play",
-    "RecordEnd",
-    "Sign",
-    "StepForm",
-    "Story",
-    "StoryCell",
-    "StoryOutcome",
-    "Told",
-    "Trace",
-    "TraceEntry",
-    "UntilAtRest",
-    "chosen_columns",
-    "column_named",
-    "explained",
-    "form_of",
-    "known_stories",
-    "lines_of",
-    "of_replicas",
-    "outcome_of",
-    "own_column",
-    "parse_story",
-    "perform_cell",
-    "perform_script",
-    "perform_table",
-    "read_story",
-    "record_name",
-    "state_forms",
-    "step_forms",
-    "step_lines",
-    "unmet",
-    "verdict_in_memory",
-]
+from harness.runs.stories.table.story import Sign, Story, known_stories, parse_story, read_story

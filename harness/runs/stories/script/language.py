@@ -8,6 +8,7 @@ word.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +16,7 @@ from harness.ground.errors import PlanError
 from harness.runs.stories.script.grammar import Mismatch, Words
 from harness.runs.stories.stage.names import BASE, BROKERS, Broker, BrokerRole, Record
 from harness.runs.stories.steps import STATES, VERBS, Form, ScriptState, Step
-from harness.runs.stories.steps.form import slots_of, written_as
+from harness.runs.stories.steps.form import SLOT, slots_of, written_as
 from harness.worlds.simulated import ERROR_NAMES
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import DiskFault, Fault, Kill
@@ -36,6 +37,7 @@ _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
 _A_LINK: Final = "a link (0-1 both ways, 0>1 one way, 0-controller)"
+_A_WRITER: Final = "a producer of single writes"
 #: No step waits for longer.
 MAX_WAIT_S: Final = 600
 
@@ -43,22 +45,12 @@ MAX_WAIT_S: Final = 600
 _ISOLATIONS: Final = {"committed": "read_committed", "uncommitted": "read_uncommitted"}
 
 
-#: Slots that name something for the first time, by their kind: what they name.
-_NEW: Final = {
-    "NEW": "record",
-    "NAME": "writer",
-    "NEWPRODUCER": "producer",
-    "NEWTRANSACTION": "transaction",
-    "NEWMEMBER": "member",
-}
-
-
 class Names:
     """The names that lines have given until now, by what they name, and the numbers of ``brokers``."""
 
     def __init__(self, brokers: Sequence[int], records: Iterable[str] = ()) -> None:
         self.brokers = tuple(brokers)
-        self._given: dict[str, set[str]] = {what: set() for what in _NEW.values()} | {"record": {*records}}
+        self._given: defaultdict[str, set[str]] = defaultdict(set, record={*records})
 
     def of(self, what: str) -> set[str]:
         """The names of records, writers, producers, transactions or members."""
@@ -67,8 +59,8 @@ class Names:
     def note(self, form: Form, fields: Mapping[str, object]) -> None:
         """Note what a line of this form names for the first time."""
         for kind, field in slots_of(form.pattern):
-            if kind in _NEW and field in fields:
-                self._given[_NEW[kind]].add(str(fields[field]))
+            if (names := _SLOTS[kind].names) and field in fields:
+                self._given[names].add(str(fields[field]))
 
 
 class Where(NamedTuple):
@@ -113,9 +105,9 @@ def _step(text: str, where: Where, names: Names) -> Step:
     try:
         form, fields = line.first_of(VERBS[verb], whole=True)
     except Mismatch:
-        shown = " | ".join(form.shown for form in VERBS[verb])
-        states = f"; a STATE is one of: {', '.join(form.shown for form in STATES)}" if "until" in text.split() else ""
-        raise where.wrong(f'"{text}": {line.complaint()}; the form is: {shown}{states}') from None
+        forms = " | ".join(shown(form) for form in VERBS[verb])
+        states = f"; a STATE is one of: {', '.join(shown(form) for form in STATES)}" if "until" in text.split() else ""
+        raise where.wrong(f'"{text}": {line.complaint()}; the form is: {forms}{states}') from None
     names.note(form, fields)
     step: Step = form.makes(line=where.line, text=text, tried=tried, tried_in=tried_in, **fields)
     return step
@@ -140,7 +132,7 @@ class _Line(Words):
 
     def slot(self, kind: str) -> Any:
         """The words of a slot are those of its kind."""
-        return _SLOTS[kind](self)
+        return _SLOTS[kind].read(self)
 
     def broker(self) -> Broker:
         """A broker by number or by role."""
@@ -292,34 +284,47 @@ class _Line(Words):
         return tuple(states)
 
 
-#: The reader of each slot's words.
-_SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
-    "ACKS": lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"),
-    "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),
-    "BROKER": _Line.broker,
-    "ERROR": lambda line: line.one_of(_ERRORS, f"an error ({', '.join(_ERRORS)})"),
-    "ISOLATION": lambda line: line.one_of(_ISOLATIONS, "committed or uncommitted"),
-    "LAST": _Line.last_record,
-    "LINK": _Line.one_way,
-    "LINKS": _Line.links,
-    "NAME": _Line.name,
-    "NEW": _Line.new_record,
-    "MEMBER": lambda line: line.earlier_name("member", "join {}"),
-    "NEWMEMBER": lambda line: line.fresh("member"),
-    "NEWPRODUCER": lambda line: line.fresh("producer"),
-    "NEWTRANSACTION": lambda line: line.fresh("transaction"),
-    "NODE": lambda line: (line.broker(),),
-    "NODES": _Line.brokers,
-    "NOT": lambda line: line.one_of({"not": False}, '"not"'),
-    "NUMBER": _Line.number,
-    "PRODUCER": lambda line: line.earlier_name("producer", "init {}"),
-    "RECORD": _Line.record,
-    "RECORDS": _Line.records,
-    "STATES": _Line.states,
-    "TIME": _Line.time_ms,
-    "TRANSACTION": lambda line: line.earlier_name("transaction", "begin {} by ..."),
-    "WRITER": lambda line: line.earlier_name("writer", "write ... as {}", "a producer of single writes"),
+class _SlotKind(NamedTuple):
+    """A kind of slot: the reader of its words, the words for it where they are not its name, and what it ``names``."""
+
+    read: Callable[[_Line], Any]
+    shown: str = ""
+    names: str = ""
+
+
+#: The slots of forms. One that names something does so for the first time.
+_SLOTS: Final[Mapping[str, _SlotKind]] = {
+    "ACKS": _SlotKind(lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"), "acks=0|1|all"),
+    "API": _SlotKind(lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})")),
+    "BROKER": _SlotKind(_Line.broker),
+    "ERROR": _SlotKind(lambda line: line.one_of(_ERRORS, f"an error ({', '.join(_ERRORS)})")),
+    "ISOLATION": _SlotKind(lambda line: line.one_of(_ISOLATIONS, "committed or uncommitted"), "committed|uncommitted"),
+    "LAST": _SlotKind(_Line.last_record, "nothing|RECORD"),
+    "LINK": _SlotKind(_Line.one_way),
+    "LINKS": _SlotKind(_Line.links, "LINK..."),
+    "NAME": _SlotKind(_Line.name, "PRODUCER", names="writer"),
+    "NEW": _SlotKind(_Line.new_record, "RECORD", names="record"),
+    "MEMBER": _SlotKind(lambda line: line.earlier_name("member", "join {}")),
+    "NEWMEMBER": _SlotKind(lambda line: line.fresh("member"), "MEMBER", names="member"),
+    "NEWPRODUCER": _SlotKind(lambda line: line.fresh("producer"), "PRODUCER", names="producer"),
+    "NEWTRANSACTION": _SlotKind(lambda line: line.fresh("transaction"), "TRANSACTION", names="transaction"),
+    "NODE": _SlotKind(lambda line: (line.broker(),), "BROKER"),
+    "NODES": _SlotKind(_Line.brokers, "BROKER..."),
+    "NOT": _SlotKind(lambda line: line.one_of({"not": False}, '"not"'), "not"),
+    "NUMBER": _SlotKind(_Line.number),
+    "PRODUCER": _SlotKind(lambda line: line.earlier_name("producer", "init {}")),
+    "RECORD": _SlotKind(_Line.record),
+    "RECORDS": _SlotKind(_Line.records, "nothing|RECORD..."),
+    "STATES": _SlotKind(_Line.states, "STATE [and STATE]..."),
+    "TIME": _SlotKind(_Line.time_ms),
+    "TRANSACTION": _SlotKind(lambda line: line.earlier_name("transaction", "begin {} by ...")),
+    "WRITER": _SlotKind(lambda line: line.earlier_name("writer", "write ... as {}", _A_WRITER), "PRODUCER"),
 }
+
+
+def shown(form: Form) -> str:
+    """A form as documents and errors have it: slots without their fields."""
+    return SLOT.sub(lambda slot: _SLOTS[slot[1]].shown or slot[1], form.pattern)
 
 
 # --- from faults to lines --------------------------------------------------------------------------------------------

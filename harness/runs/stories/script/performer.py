@@ -79,7 +79,7 @@ class _Performer:
             planned=script.planned,
             grouped=script.grouped,
         )
-        self._questions = Questions(self._stage, grouped=script.grouped, transactional=bool(script.transactions))
+        self._questions = Questions(self._stage)
         self._pause = pause
         self._entries: list[TraceEntry] = []
         self._cause = Cause(script.number, script.title, "as the script says")

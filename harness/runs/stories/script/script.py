@@ -63,9 +63,14 @@ class StoryScript(msgspec.Struct, frozen=True, kw_only=True):
         return {name: [step for step in writes if step.transaction == name] for name in begun}
 
     @property
+    def elsewhere(self) -> frozenset[str]:
+        """The records that transactions write to a second log partition."""
+        return frozenset(step.record for step in self.steps if isinstance(step, WriteElsewhere))
+
+    @property
     def log_partitions(self) -> int:
         """The number of log partitions that it writes to."""
-        return 1 if self.first(WriteElsewhere) is None else 2
+        return 2 if self.elsewhere else 1
 
     @property
     def grouped(self) -> bool:

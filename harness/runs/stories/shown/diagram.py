@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from textwrap import wrap
 from typing import Final, NamedTuple
 
 import msgspec
@@ -321,15 +323,8 @@ def _named(node: int) -> str:
 
 def _lines(entry: TraceEntry) -> list[str]:
     note = "" if not entry.note else f"→ {entry.note}"
-    return [line for text in (entry.text, note) for line in _wrapped(text.split())]
+    return [line for text in (entry.text, note) for line in _wrapped(text)]
 
 
-def _wrapped(words: Iterable[str]) -> Iterator[str]:
-    line = ""
-    for word in words:
-        if line and len(line) + len(word) >= _LETTERS:
-            yield line
-            line = "  "
-        line = f"{line} {word}" if line.strip() else line + word
-    if line:
-        yield line
+#: A text as lines of the column of steps.
+_wrapped: Final = partial(wrap, width=_LETTERS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

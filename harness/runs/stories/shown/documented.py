@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from harness.plan import parse_plan
+from harness.runs.stories.script.language import shown
 from harness.runs.stories.steps import STATES, STEPS, Form
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
@@ -31,17 +32,17 @@ class StepForm(NamedTuple):
 
 def step_forms() -> list[StepForm]:
     """Every step of the language, in the order of its documentation."""
-    return [StepForm(form.shown, form.meaning, _limits(form)) for form in STEPS]
+    return [StepForm(shown(form), form.meaning, _limits(form)) for form in STEPS]
 
 
 def form_of(fault: type[Fault]) -> str:
     """The step that begins ``fault``; empty where scripts have none."""
-    return next((form.shown for form in STEPS if form.fixed.get("fault") is fault), "")
+    return next((shown(form) for form in STEPS if form.fixed.get("fault") is fault), "")
 
 
 def state_forms() -> list[StepForm]:
     """Every state that a step can wait for."""
-    return [StepForm(form.shown, form.meaning, _limits(form)) for form in STATES]
+    return [StepForm(shown(form), form.meaning, _limits(form)) for form in STATES]
 
 
 def _limits(form: Form) -> str:

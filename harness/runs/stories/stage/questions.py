@@ -27,10 +27,8 @@ READ: Final = "read in this step"
 class Questions:
     """The questions of a story with a coordinator. Without one, none is asked."""
 
-    def __init__(self, stage: StoryStage, *, grouped: bool, transactional: bool) -> None:
+    def __init__(self, stage: StoryStage) -> None:
         self._stage = stage
-        self._grouped = grouped
-        self._transactional = transactional
         self._first_epoch: int | None = None
 
     def begin(self) -> None:
@@ -40,11 +38,11 @@ class Questions:
 
     def ask(self) -> Mapping[str, Told]:
         """All facts that are told now, by name; a question without an answer has none."""
-        if self._first_epoch is None or not (self._grouped or self._transactional):
+        if self._first_epoch is None or not (self._stage.grouped or self._stage.planned):
             return {}
         told = dict(self._of_coordinator(self._first_epoch))
-        told |= dict(self._of_group()) if self._grouped else {}
-        told |= dict(self._of_transactions()) if self._transactional else {}
+        told |= dict(self._of_group()) if self._stage.grouped else {}
+        told |= dict(self._of_transactions()) if self._stage.planned else {}
         return {name: value for name, value in told.items() if value is not None}
 
     def _of_coordinator(self, first_epoch: int) -> Iterator[tuple[str, Told]]:

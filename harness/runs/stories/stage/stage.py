@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from harness.ground.errors import PlanError
 from harness.plan import RunSpec
@@ -18,6 +18,8 @@ from nemesis.receipts import Receipt
 from workloads import Recorder
 from workloads.driver import DueWrite, SendCounts, SteppedMember, SteppedProducer, SteppedTransaction, Workload, Writers
 from workloads.history import HistoryInMemory
+
+Answer = TypeVar("Answer")
 
 
 class StoryStage(StoryWorld):
@@ -60,6 +62,7 @@ class StoryStage(StoryWorld):
         self._writers = writers if judged else writers._replace(recorder=HistoryInMemory())
         self.records: Final = records
         self.planned: Final = planned
+        self.grouped: Final = grouped
         #: Producers with transactional ids, transactions and members of the group, by name. Each of the first and of
         #: the last is a client of its own; those that are gone are there too.
         self.producers: Final[dict[str, SteppedProducer]] = {}
@@ -101,6 +104,13 @@ class StoryStage(StoryWorld):
     def moment(self, finished: Callable[[], bool], moments: int = 1) -> None:
         """Let time pass until ``finished()``, at most some moments: an answer that can come at all comes in one."""
         self.until(finished, moments * self.patience.answer_ms)
+
+    def answer(self, ask: Callable[[Callable[[Answer], None]], None], moments: int = 1) -> Answer | None:
+        """Ask, and wait some moments for the answer."""
+        answers: list[Answer] = []
+        ask(answers.append)
+        self.moment(lambda: bool(answers), moments)
+        return answers[0] if answers else None
 
     def leader_found(self) -> bool:
         """Wait for a leader as long as an election may take; True if there is one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from typing_extensions import override
@@ -10,15 +9,12 @@ from typing_extensions import override
 from harness.runs.stories.stage.trace import ACKNOWLEDGED, RecordEnd
 from harness.runs.stories.stage.writes import ScriptedRecord
 from workloads import SendOutcome
-from workloads.driver import SteppedTransaction, TransactionAnswer
+from workloads.driver import SteppedTransaction
 
 #: The fate of a record whose transaction is open.
 OPEN: Final = "in an open transaction"
 #: The fate of a record, by the answer about its transaction; by any other it is unknown.
-_FATES: Final[Mapping[TransactionAnswer | None, str]] = {
-    TransactionAnswer.COMMITTED: ACKNOWLEDGED,
-    TransactionAnswer.ABORTED: "aborted",
-}
+_FATES: Final = {"committed": ACKNOWLEDGED, "aborted": "aborted"}
 
 
 class TransactionalRecord(ScriptedRecord):

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
+import msgspec
 from typing_extensions import override
 
 from harness.runs.stories.stage.trace import ACKNOWLEDGED, REFUSED, RecordEnd
@@ -31,14 +32,13 @@ _KINDS: Final = {outcome: kind for kind, outcome in _OUTCOMES.items()}
 _WORTH: Final = (EventType.FAIL, EventType.INFO, EventType.OK)
 
 
-class ScriptedProducer:
+class ScriptedProducer(msgspec.Struct):
     """One producer instance: its first process, its producer id, and the sequence number of its next record."""
 
-    def __init__(self, instance: int, producer_id: int) -> None:
-        self.instance = instance
-        self.producer_id = producer_id
-        self.epoch = 0
-        self.next_sequence = 0
+    instance: int
+    producer_id: int
+    epoch: int = 0
+    next_sequence: int = 0
 
 
 class ScriptedRecord(ABC):

@@ -24,7 +24,7 @@ def _forms(base: type[InScript], *modules: ModuleType) -> Iterator[Form]:
 #: Every step, in the order of the documentation.
 STEPS: Final = tuple(_forms(Step, writes, reads, transactions, groups, waits, faults))
 #: Every state that a step can wait for: of two that fit the same words the first one is meant.
-STATES: Final = tuple(_forms(ScriptState, waits, transactions, groups, writes))
+STATES: Final = tuple(_forms(ScriptState, waits, transactions, groups, writes, reads, faults))
 #: The forms of each verb.
 VERBS: Final[Mapping[str, tuple[Form, ...]]] = {
     verb: tuple(form for form in STEPS if form.verb == verb) for verb in dict.fromkeys(form.verb for form in STEPS)

@@ -208,7 +208,8 @@ class Shrink(NodeStep, frozen=True, kw_only=True):
         leader = stage.node(BrokerRole.LEADER)
         nodes = {stage.node(broker) for broker in self.nodes}
         stage.faults.hit_links(self.strikes, [Link(node, leader) for node in nodes], api="Fetch")
-        # For what was fetched before to be answered: a fetch that waits at the leader would bring what follows.
+        # A fetch that arrived before waits at the leader, and its answer would bring the record that is written next.
+        # So time passes until that fetch is answered, too.
         stage.let_pass(max(stage.patience.answer_ms, stage.settings.replica_fetch_wait_max_ms + 100))
         stage.writes.nudge(leader)
         if not stage.until(lambda: not nodes & set(stage.view.isr), stage.patience.limit_ms):

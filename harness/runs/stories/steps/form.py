@@ -13,24 +13,6 @@ from typing import Any, Final, NamedTuple
 from nemesis.cluster import Capability
 
 SLOT: Final = re.compile(r"([A-Z]+):(\w+)")
-#: The words for a slot in documents, where they are not its name.
-_SHOWN: Final = {
-    "ACKS": "acks=0|1|all",
-    "LAST": "nothing|RECORD",
-    "LINKS": "LINK...",
-    "ISOLATION": "committed|uncommitted",
-    "NAME": "PRODUCER",
-    "NEW": "RECORD",
-    "NEWMEMBER": "MEMBER",
-    "NEWPRODUCER": "PRODUCER",
-    "NEWTRANSACTION": "TRANSACTION",
-    "NODE": "BROKER",
-    "NODES": "BROKER...",
-    "NOT": "not",
-    "RECORDS": "nothing|RECORD...",
-    "STATES": "STATE [and STATE]...",
-    "WRITER": "PRODUCER",
-}
 
 
 class Slot(NamedTuple):
@@ -56,11 +38,6 @@ class Form(NamedTuple):
     def verb(self) -> str:
         """The first word."""
         return self.pattern.partition(" ")[0]
-
-    @property
-    def shown(self) -> str:
-        """The form as documents and errors have it: slots without their fields."""
-        return SLOT.sub(lambda slot: _SHOWN.get(slot[1], slot[1]), self.pattern)
 
 
 def slots_of(pattern: str) -> list[Slot]:

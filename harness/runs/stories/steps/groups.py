@@ -7,6 +7,7 @@ only.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from harness.runs.stories.stage.stage import StoryStage
 from harness.runs.stories.stage.trace import StepError, record_name
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
 from harness.runs.stories.steps.waits import all_hold
-from workloads import NOTHING, EventType, Offsets, Reached, SendOutcome
+from workloads import NOTHING, EventType, Reached, SendOutcome
 from workloads.driver import SteppedMember
 
 #: A poll waits for records, and a commit is written to several brokers: that takes longer than one answer.
@@ -188,13 +189,11 @@ class HandOver(MemberStep, frozen=True, kw_only=True):
         member = self.awake(stage)
         part = Reached(stage.partition, _behind((self.record,), stage))
         transaction = stage.transaction(self.transaction)
-        answers: list[SendOutcome] = []
-        member.hand_over(part, transaction.producer.calls, answers.append)
-        stage.moment(lambda: bool(answers), _MOMENTS)
-        if not answers:
+        answer = stage.answer(partial(member.hand_over, part, transaction.producer.calls), _MOMENTS)
+        if answer is None:
             return "no answer yet"
-        if answers[0].type is not EventType.OK:
-            return f"refused ({answers[0].error})"
+        if answer.type is not EventType.OK:
+            return f"refused ({answer.error})"
         transaction.hand_over(part, member.group, stage.now_us)
         return "taken"
 
@@ -206,12 +205,10 @@ class AskGroup(GroupStep, frozen=True, kw_only=True):
     last_record: tuple[Record, ...] | None = None
 
     def act(self, stage: StoryStage) -> str:
-        answers: list[Offsets | None] = []
-        stage.workload.ask_committed(answers.append)
-        stage.moment(lambda: bool(answers), _MOMENTS)
-        if not answers or answers[0] is None:
+        answer = stage.answer(stage.workload.ask_committed, _MOMENTS)
+        if answer is None:
             raise StepError("no coordinator answered")
-        offset = answers[0].offsets.get(stage.partition, NOTHING)
+        offset = answer.offsets.get(stage.partition, NOTHING)
         words = "nothing" if offset == NOTHING else f"offset {offset}"
         if self.last_record is not None and offset != _behind(self.last_record, stage):
             raise StepError(f"the group has committed {words}")
@@ -233,14 +230,17 @@ class SetGroup(GroupStep, frozen=True, kw_only=True):
         membership = msgspec.structs.replace(stage.workload.membership, group=f"{group}{self.suffix}")
         consumer = stage.clients.consumer(stage.workload.new_process(), membership)
         assert consumer.commits is not None, "it was made with a membership"  # noqa: S101
-        answers: list[str] = []
-        if transaction is None:
-            consumer.commits.commit(offsets, lambda answer: answers.append(answer.error or ""))
-        else:
-            send, sent = transaction.producer.calls.send_offsets, _into(answers)
-            consumer.commits.ask_member(lambda token: send(offsets, token, sent))
+        commit, ask_member = consumer.commits.commit, consumer.commits.ask_member
+
+        def ask(done: Callable[[str], None]) -> None:
+            if transaction is None:
+                commit(offsets, lambda answer: done(answer.error or ""))
+            else:
+                send = transaction.producer.calls.send_offsets
+                ask_member(lambda token: send(offsets, token, lambda outcome: done(_refusal(outcome))))
+
         try:
-            _await(answers, stage)
+            _from_outside(ask, stage)
         finally:
             consumer.close()
 
@@ -258,28 +258,20 @@ class ForgetGroup(GroupStep, frozen=True, kw_only=True):
     form: ClassVar[str] = "delete group"
 
     def act(self, stage: StoryStage) -> None:
-        answers: list[str] = []
-        coordinator = stage.node(BrokerRole.COORDINATOR)
-        stage.direct.delete_group(coordinator, stage.workload.membership.group, _into(answers))
-        _await(answers, stage)
+        delete = partial(stage.direct.delete_group, stage.node(BrokerRole.COORDINATOR), stage.workload.membership.group)
+        _from_outside(lambda done: delete(lambda outcome: done(_refusal(outcome))), stage)
 
 
-def _into(answers: list[str]) -> Callable[[SendOutcome], None]:
-    """Add what a request was answered: why it was refused, or nothing."""
-    return lambda outcome: answers.append(
-        "" if outcome.type is EventType.OK else outcome.error or "no reason was given"
-    )
+def _refusal(outcome: SendOutcome) -> str:
+    """The reason for which a request was refused, or nothing."""
+    return "" if outcome.type is EventType.OK else outcome.error or "no reason was given"
 
 
-def _await(answers: list[str], stage: StoryStage) -> None:
-    """Wait a moment for an answer from outside of the group.
-
-    Raises:
-        StepError: there was no answer, or it was refused.
-    """
-    stage.moment(lambda: bool(answers), _MOMENTS)
-    if not answers or answers[0]:
-        raise StepError(answers[0] if answers else "no answer yet")
+def _from_outside(ask: Callable[[Callable[[str], None]], None], stage: StoryStage) -> None:
+    """Ask the group as who is no member of it; the answer is a refusal, or nothing."""
+    answer = stage.answer(ask, _MOMENTS)
+    if answer is None or answer:
+        raise StepError(answer or "no answer yet")
 
 
 def _behind(record: tuple[Record, ...], stage: StoryStage) -> int:

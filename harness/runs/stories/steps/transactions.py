@@ -10,7 +10,7 @@ from harness.runs.stories.stage.trace import StepError, broker_words
 from harness.runs.stories.stage.transactional_record import TransactionalRecord
 from harness.runs.stories.steps.step import ScriptState, Step, WorldLimits
 from workloads import EventType, SendOutcome
-from workloads.driver import Asked, TransactionAnswer
+from workloads.driver import Asked
 
 #: A producer that comes while markers are written is told to come back, which takes it longer than one answer.
 _MOMENTS: Final = 3
@@ -116,7 +116,7 @@ class Commit(TransactionStep, frozen=True, kw_only=True):
             raise StepError(f"the transaction {self.transaction} was ended already")
         asked.producer.ask(asked, self.asks)
         stage.moment(lambda: asked.answer is not None, _MOMENTS)
-        return "no answer yet" if asked.answer is None else _answer(str(asked.answered), asked.answer)
+        return "no answer yet" if asked.answer is None else _answer(asked.answered, asked.answer)
 
 
 class Abort(Commit, frozen=True, kw_only=True):
@@ -156,12 +156,12 @@ class IsReady(CoordinatedState, frozen=True):
 class IsCommitted(CoordinatedState, frozen=True):
     """Its producer was told so."""
 
-    form: ClassVar[str] = f"TRANSACTION:transaction is {TransactionAnswer.COMMITTED}"
-    how: ClassVar[TransactionAnswer] = TransactionAnswer.COMMITTED
+    form: ClassVar[str] = "TRANSACTION:transaction is committed"
+    how: ClassVar[str] = "committed"
     transaction: str
 
     def holds(self, stage: StoryStage) -> bool:
-        return stage.transaction(self.transaction).answered is self.how
+        return stage.transaction(self.transaction).answered == self.how
 
     def instead(self, stage: StoryStage) -> str:
         transaction = stage.transaction(self.transaction)
@@ -173,15 +173,15 @@ class IsCommitted(CoordinatedState, frozen=True):
 class IsAborted(IsCommitted, frozen=True):
     """Its producer was told so."""
 
-    form: ClassVar[str] = f"TRANSACTION:transaction is {TransactionAnswer.ABORTED}"
-    how: ClassVar[TransactionAnswer] = TransactionAnswer.ABORTED
+    form: ClassVar[str] = "TRANSACTION:transaction is aborted"
+    how: ClassVar[str] = "aborted"
 
 
 class EndRefused(IsCommitted, frozen=True):
     """Its producer got an error when it asked for the end."""
 
-    form: ClassVar[str] = f"TRANSACTION:transaction is {TransactionAnswer.REFUSED}"
-    how: ClassVar[TransactionAnswer] = TransactionAnswer.REFUSED
+    form: ClassVar[str] = "TRANSACTION:transaction is refused"
+    how: ClassVar[str] = "refused"
 
 
 class CoordinatesAlone(CoordinatedState, frozen=True):
@@ -221,7 +221,7 @@ class StableEndCovers(CoordinatedState, frozen=True):
     def holds(self, stage: StoryStage) -> bool:
         node = stage.node(self.broker)
         replica = stage.replica(node)
-        # WorldLimits the end of the log on disk is known to be stable, what is below need not be replicated yet.
+        # Where the end of the log on disk is known to be stable, what is below need not be replicated yet.
         marks = replica.last_stable_offset, replica.known_high_watermark
         return all(stage.covers(mark, node, self.record) for mark in marks)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -70,30 +69,12 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
         yield Sign.FOR_GOOD
     elif performance.trace.leaderless:
         yield Sign.LEADERLESS
-    yield from (sign for anomaly, sign in _SIGNS.items() if verdict.counts.get(anomaly))
+    yield from (sign for sign in Sign if any(verdict.counts.get(anomaly) for anomaly in sign.anomalies))
     if verdict.groups.processed_again:
         yield Sign.AGAIN
     for finding in verdict.findings(InconsistentOffset):
         if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
             yield Sign.CHANGED_READ
-
-
-#: The signs that follow from a count of anomalies alone.
-_SIGNS: Final = {
-    "divergent-replicas": Sign.DIVERGED,
-    "divergent-tables": Sign.DIVERGED,
-    "duplicate": Sign.DUPLICATE,
-    "reordered": Sign.REORDERED,
-    "returned-key": Sign.RETURNED,
-    "aborted-read": Sign.ABORTED_READ,
-    "early-read": Sign.EARLY,
-    "torn-transaction": Sign.TORN,
-    "zombie": Sign.ZOMBIE,
-    "hanging-transaction": Sign.HANGING,
-    "group-went-back": Sign.WENT_BACK,
-    "two-owners": Sign.OWNERS,
-    "expired-write": Sign.EXPIRED,
-}
 
 
 def _unread(performance: Performance) -> Iterator[str]:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 import msgspec
 
@@ -46,49 +46,36 @@ Entry = TypeVar("Entry", bound=str)
 
 
 class Sign(StrEnum):
-    """Something that may be seen beside losses, by its name in ``[also]``; ``letter`` is that of the table."""
+    """Something that may be seen beside losses: its name in ``[also]``, a letter for the table, and its anomalies.
 
-    LEADERLESS = "leaderless"
-    FOR_GOOD = "leaderless for good"
-    DIVERGED = "diverged"
-    CHANGED_READ = "changed read"
-    DUPLICATE = "duplicate"
-    REORDERED = "reordered"
-    RETURNED = "returned key"
-    ABORTED_READ = "aborted read"
-    EARLY = "early read"
-    TORN = "torn transaction"
-    ZOMBIE = "zombie"
-    HANGING = "hanging transaction"
-    AGAIN = "processed again"
-    WENT_BACK = "group went back"
-    OWNERS = "two owners"
-    EXPIRED = "expired unread"
+    ``anomalies`` are those by whose findings alone it is seen.
+    """
 
-    @property
-    def letter(self) -> str:
-        """One letter for the table."""
-        return _LETTERS[self]
+    letter: str
+    anomalies: tuple[str, ...]
 
+    def __new__(cls, name: str, letter: str = "", *anomalies: str) -> Self:
+        """A sign of this name."""
+        sign = str.__new__(cls, name)
+        sign._value_, sign.letter, sign.anomalies = name, letter, anomalies
+        return sign
 
-_LETTERS: Final = {
-    Sign.LEADERLESS: "*",
-    Sign.FOR_GOOD: "X",
-    Sign.DIVERGED: "V",
-    Sign.CHANGED_READ: "c",
-    Sign.DUPLICATE: "D",
-    Sign.REORDERED: "R",
-    Sign.RETURNED: "K",
-    Sign.ABORTED_READ: "A",
-    Sign.EARLY: "E",
-    Sign.TORN: "T",
-    Sign.ZOMBIE: "Z",
-    Sign.HANGING: "H",
-    Sign.AGAIN: "P",
-    Sign.WENT_BACK: "B",
-    Sign.OWNERS: "O",
-    Sign.EXPIRED: "G",
-}
+    LEADERLESS = "leaderless", "*"
+    FOR_GOOD = "leaderless for good", "X"
+    DIVERGED = "diverged", "V", "divergent-replicas", "divergent-tables"
+    CHANGED_READ = "changed read", "c"
+    DUPLICATE = "duplicate", "D", "duplicate"
+    REORDERED = "reordered", "R", "reordered"
+    RETURNED = "returned key", "K", "returned-key"
+    ABORTED_READ = "aborted read", "A", "aborted-read"
+    EARLY = "early read", "E", "early-read"
+    TORN = "torn transaction", "T", "torn-transaction"
+    ZOMBIE = "zombie", "Z", "zombie"
+    HANGING = "hanging transaction", "H", "hanging-transaction"
+    AGAIN = "processed again", "P"
+    WENT_BACK = "group went back", "B", "group-went-back"
+    OWNERS = "two owners", "O", "two-owners"
+    EXPIRED = "expired unread", "G", "expired-write"
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):

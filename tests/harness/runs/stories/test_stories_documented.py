@@ -28,10 +28,6 @@ def test_the_story_that_is_shown_comes_out_as_shown(capsys, tmp_path, monkeypatc
     assert run(capsys, "my.toml") == (0, SHOWN["ackproof stories my.toml"].rstrip())
 
 
-def test_it_took_ten_lines():
-    assert len(STORY.strip().splitlines()) <= 10
-
-
 def test_with_what_it_expects_it_is_held_to_it(capsys, tmp_path):
     file = tmp_path / "my.toml"
     file.write_text(f"{STORY}\n{EXPECTATION}")

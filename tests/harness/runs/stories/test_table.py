@@ -6,7 +6,15 @@ from functools import partial
 
 import pytest
 
-from harness.runs.stories import column_named, known_stories, perform_cell
+from harness.runs.stories import (
+    OF_GROUPS,
+    OF_PIPELINES,
+    OF_TRANSACTIONS,
+    Column,
+    column_named,
+    known_stories,
+    perform_cell,
+)
 from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import Invariants
 
@@ -31,3 +39,26 @@ def test_a_story_ends_as_expected_in_every_column(number):
         if cell.disagreements:
             wrong[name] = cell.disagreements
     assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("columns", "right", "alike"),
+    [
+        (OF_TRANSACTIONS, "v2", {"v1", "v2/RU"}),
+        (OF_GROUPS, "g", {"g/1"}),
+        (OF_PIPELINES, "o2", {"o1"}),
+    ],
+    ids=["transactions", "groups", "pipelines"],
+)
+def test_every_column_of_a_planted_bug_is_told_apart_by_a_story(
+    columns: dict[str, Column], right: str, alike: set[str]
+) -> None:
+    """A control that no story turns red is none; neither is a choice of settings in which nothing is different."""
+    stories = [story for story in STORIES.values() if story.columns is columns]
+    assert len(stories) >= 3
+    for name in columns.keys() - {right} - alike:
+        assert any(story.expected(name).letters != story.expected(right).letters for story in stories), name
+
+
+def test_min_isr_1_makes_a_difference_to_groups_where_elections_are_unclean() -> None:
+    assert any(s.expected("g/1/U") != s.expected("g/U") for s in STORIES.values() if s.columns is OF_GROUPS)

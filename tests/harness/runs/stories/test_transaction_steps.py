@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.ground.errors import PlanError
-from harness.runs.stories import OF_TRANSACTIONS, StoryCell, known_stories, parse_story, perform_cell
+from harness.runs.stories import StoryCell, parse_story, perform_cell
 from harness.runs.stories.stage.stage import StoryStage
 from harness.runs.stories.stage.story_world import StoryWorld
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
@@ -126,18 +125,3 @@ def test_stories_have_the_columns_of_their_kind(capsys: pytest.CaptureFixture[st
     assert shown[-1][:2] == ["2", "cells,"]
     assert exit_code_of(["stories", "S01", "T01", "--settings", "v1"]) == 64
     assert "S01 is performed in other columns; name one of a0, a1, " in capsys.readouterr().err
-
-
-def test_the_settings_of_columns_of_transactions_are_not_a_storys() -> None:
-    rest = '[settings]\n"isolation.level" = "read_uncommitted"'
-    with pytest.raises(PlanError, match=r"isolation\.level is chosen by the columns"):
-        parse_story(FORM.format(steps=OPEN, rest=rest), "my.toml")
-
-
-def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
-    """A control that no story turns red is none."""
-    stories = [story for story in known_stories().values() if story.columns is OF_TRANSACTIONS]
-    assert len(stories) >= 15
-    for name, column in OF_TRANSACTIONS.items():
-        if name != "v2" and column.settings["planted.bug"] != "none":
-            assert any(story.expected(name).letters != story.expected("v2").letters for story in stories), name
