@@ -71,7 +71,7 @@ class Only(NamedTuple):
 
 
 def form(pattern: Pattern[str], problem: str) -> ReadBy:
-    """A string that ``pattern`` matches as a whole; the sentence that refuses another is the string, then ``problem``."""
+    """A string that ``pattern`` matches as a whole; what refuses another is the string, and then ``problem``."""
 
     def by(value: object, plan_key: PlanKey) -> str:
         text: str = of_kind(value, str, plan_key)
@@ -177,12 +177,12 @@ def value_of(field: FieldInfo, value: object, plan_key: PlanKey) -> Any:
     return number
 
 
-def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
-    """``value`` as the annotation ``kind`` has it, and no other type of TOML converted."""
+def of_kind(value: object, kind: object, plan_key: PlanKey, words: str = "") -> Any:
+    """``value`` as the annotation ``kind`` has it; ``words`` describe it better than its type."""
     try:
         return msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
-        raise plan_key.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
+        raise plan_key.wrong(f"takes {words or spoken(kind)}, not {shown(value)}") from None
 
 
 def values_in(record: type[msgspec.Struct], table: Table, plan_key: PlanKey) -> dict[str, Any]:
