@@ -22,7 +22,23 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from nemesis.disk_parts import DiskSpace, DiskSpeed, Files, LogDirectories, WriteCaches
-from nemesis.evidence import Evidence
+from nemesis.evidence import (
+    ClockSet,
+    ConnectionsHeld,
+    Killed,
+    LeaderMoved,
+    LinksCut,
+    LinksRestored,
+    LinksSlowed,
+    MessageReleased,
+    MessagesTaken,
+    PacketsLost,
+    PowerLost,
+    ProcessSeen,
+    Reassigned,
+    Resumed,
+    Stopped,
+)
 from nemesis.succession import Succession
 
 CONTROLLER: Final = 100
@@ -94,11 +110,11 @@ class ClusterView(msgspec.Struct, frozen=True):
 class NodeProcesses(Protocol):
     """The processes of the nodes, brokers and controllers."""
 
-    def kill(self, node: int) -> Evidence:
+    def kill(self, node: int) -> Killed:
         """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
         ...
 
-    def stop(self, node: int) -> Evidence:
+    def stop(self, node: int) -> Stopped:
         """Ask the process to end, as an operator does (SIGTERM): it hands over what it leads and writes all to disk.
 
         Clients go on meanwhile, so this returns when the node was asked; from then on it does not count as running.
@@ -106,15 +122,15 @@ class NodeProcesses(Protocol):
         """
         ...
 
-    def restart(self, node: int) -> Evidence:
+    def restart(self, node: int) -> ProcessSeen:
         """Start a dead node again on its old disk; nothing if it runs."""
         ...
 
-    def pause(self, node: int) -> Evidence:
+    def pause(self, node: int) -> ProcessSeen:
         """Freeze the process (SIGSTOP); its sockets stay open."""
         ...
 
-    def resume(self, node: int) -> Evidence:
+    def resume(self, node: int) -> Resumed:
         """Let a frozen process run (SIGCONT)."""
         ...
 
@@ -122,7 +138,7 @@ class NodeProcesses(Protocol):
 class Power(Protocol):
     """The power supply of the nodes' machines. :meth:`NodeProcesses.restart` brings a node back."""
 
-    def cut_power(self, node: int) -> Evidence:
+    def cut_power(self, node: int) -> PowerLost:
         """End the process at once, and lose what was not yet forced to its disk (fsync)."""
         ...
 
@@ -130,11 +146,11 @@ class Power(Protocol):
 class Links(Protocol):
     """The connections between nodes, and between nodes and clients."""
 
-    def cut(self, links: Collection[Link]) -> Evidence:
+    def cut(self, links: Collection[Link]) -> LinksCut:
         """Deliver nothing over these links until they are healed."""
         ...
 
-    def heal(self, links: Collection[Link]) -> Evidence:
+    def heal(self, links: Collection[Link]) -> LinksCut:
         """Deliver again over these links."""
         ...
 
@@ -142,11 +158,11 @@ class Links(Protocol):
 class LinkSpeed(Protocol):
     """The speed at which links deliver."""
 
-    def slow(self, links: Collection[Link]) -> Evidence:
+    def slow(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver over these links late, or little at a time, until :meth:`restore`."""
         ...
 
-    def restore(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> LinksRestored:
         """Deliver over these links as fast as before."""
         ...
 
@@ -154,7 +170,7 @@ class LinkSpeed(Protocol):
 class Connections(Protocol):
     """The TCP connections that are open over a link: those that its source opened to its target."""
 
-    def hold(self, links: Collection[Link]) -> Evidence:
+    def hold(self, links: Collection[Link]) -> ConnectionsHeld:
         """Hold what is sent from now on over the ``connections`` that are open now, until :meth:`deliver`.
 
         Connections that are opened later work. Nothing tells either end: a source that gives up and closes has still
@@ -162,7 +178,7 @@ class Connections(Protocol):
         """
         ...
 
-    def deliver(self, links: Collection[Link]) -> Evidence:
+    def deliver(self, links: Collection[Link]) -> LinksCut:
         """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent.
 
         Evidence: ``dropped`` packets by link; 0 where nothing was sent meanwhile.
@@ -173,14 +189,14 @@ class Connections(Protocol):
 class Packets(Protocol):
     """The packets on their way over links. TCP sends again what was lost, so all arrives, some of it late."""
 
-    def lose(self, links: Collection[Link]) -> Evidence:
+    def lose(self, links: Collection[Link]) -> PacketsLost:
         """Lose a share of the packets on these links, each by chance, until :meth:`spare`.
 
         Evidence: ``lost_pct``, the share, and ``dropped`` packets by link so far.
         """
         ...
 
-    def spare(self, links: Collection[Link]) -> Evidence:
+    def spare(self, links: Collection[Link]) -> LinksCut:
         """Lose no more packets on these links. Evidence: ``dropped`` packets by link."""
         ...
 
@@ -194,15 +210,15 @@ class Messages(Protocol):
     (``"whole_connection": True``). Several may last on one link; a message is taken by the one that began first.
     """
 
-    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+    def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
         """Keep what is sent over these links from now on, until :meth:`release`."""
         ...
 
-    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+    def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
         """Throw away what is sent over these links from now on, until :meth:`release`."""
         ...
 
-    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
         """End an ``action`` ("hold" or "drop") on the messages of ``api`` on these links; an empty one: every action.
 
         What it held is delivered, in the order in which it was sent, unless another that lasts holds or drops it.
@@ -210,7 +226,7 @@ class Messages(Protocol):
         """
         ...
 
-    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+    def release_one(self, link: Link, *, newest: bool) -> MessageReleased:
         """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts.
 
         Evidence: ``released``, its API; nothing where none is held, or where a world cannot tell messages apart.
@@ -225,7 +241,7 @@ class Leadership(Protocol):
     ``unconfirmed`` likewise.
     """
 
-    def move_leader(self, partition: str, broker: int) -> Evidence:
+    def move_leader(self, partition: str, broker: int) -> LeaderMoved:
         """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
         ...
 
@@ -233,7 +249,7 @@ class Leadership(Protocol):
 class Reassignment(Protocol):
     """Replicas, changed on purpose. Refusals as with :class:`Leadership`."""
 
-    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Reassigned:
         """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
 
         Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
@@ -244,7 +260,7 @@ class Reassignment(Protocol):
 class WallClocks(Protocol):
     """The nodes' wall clocks."""
 
-    def set(self, node: int, offset_ms: int) -> Evidence:
+    def set(self, node: int, offset_ms: int) -> ClockSet:
         """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
         ...
 

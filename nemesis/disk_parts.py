@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from nemesis.evidence import Evidence
+from nemesis.evidence import (
+    Corrupted,
+    DirectoryFailed,
+    DirectoryReplaced,
+    DiskSlowed,
+    Filled,
+    Freed,
+    Lied,
+    Obeyed,
+    Wiped,
+)
 
 #: The number of parts into which a log is divided when a record is chosen in it.
 LOG_PARTS: Final = 1000
@@ -13,14 +23,14 @@ LOG_PARTS: Final = 1000
 class Files(Protocol):
     """The files on the nodes' disks."""
 
-    def wipe(self, node: int) -> Evidence:
+    def wipe(self, node: int) -> Wiped:
         """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
 
         Evidence: ``wiped``, which says what is gone.
         """
         ...
 
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+    def corrupt(self, node: int, partition: str, pick: int) -> Corrupted:
         """Change one byte of a record that a dead node keeps of ``partition``.
 
         ``pick``, from 0 up to LOG_PARTS, is how far into the log the record is.
@@ -31,14 +41,14 @@ class Files(Protocol):
 class LogDirectories(Protocol):
     """The directories on several disks among which a node's logs are spread (log.dirs)."""
 
-    def fail(self, node: int, partition: str) -> Evidence:
+    def fail(self, node: int, partition: str) -> DirectoryFailed:
         """Let the directory fail in which a running node keeps ``partition``; with the last of them the node ends.
 
         Evidence: ``failed``, the log partitions in it.
         """
         ...
 
-    def replace(self, node: int) -> Evidence:
+    def replace(self, node: int) -> DirectoryReplaced:
         """Put empty directories in the place of the failed ones of a dead node. Evidence: ``replaced``."""
         ...
 
@@ -46,14 +56,14 @@ class LogDirectories(Protocol):
 class WriteCaches(Protocol):
     """The caches inside the nodes' disks, which a loss of power empties."""
 
-    def lie(self, node: int) -> Evidence:
+    def lie(self, node: int) -> Lied:
         """Let the node's disk call everything flushed that is written to it, and keep it in its cache only.
 
         A loss of power (:class:`nemesis.cluster.Power`) takes it from then on, and its evidence has ``lost_flushed``.
         """
         ...
 
-    def obey(self, node: int) -> Evidence:
+    def obey(self, node: int) -> Obeyed:
         """Let it write what is in its cache, and flush again when it is asked to."""
         ...
 
@@ -61,11 +71,11 @@ class WriteCaches(Protocol):
 class DiskSpace(Protocol):
     """The room on the nodes' disks."""
 
-    def fill(self, node: int) -> Evidence:
+    def fill(self, node: int) -> Filled:
         """Leave no room on the node's disk."""
         ...
 
-    def free(self, node: int) -> Evidence:
+    def free(self, node: int) -> Freed:
         """Give back what :meth:`fill` took."""
         ...
 
@@ -73,10 +83,10 @@ class DiskSpace(Protocol):
 class DiskSpeed(Protocol):
     """The speed at which the nodes' disks write."""
 
-    def slow(self, node: int) -> Evidence:
+    def slow(self, node: int) -> DiskSlowed:
         """Let the node's disk write slowly."""
         ...
 
-    def restore(self, node: int) -> Evidence:
+    def restore(self, node: int) -> DiskSlowed:
         """Let it write as fast as it can again."""
         ...

@@ -1,15 +1,67 @@
-"""Evidence: what was observed of one act, at a node or on links. Nothing observed is an empty mapping.
+"""Evidence: the facts that an act left, as they were observed. Nothing observed is an empty mapping.
 
-Several acts on one node make one evidence: their mappings are joined, as in ``{**killed, **wiped}``. That is why this
-is a mapping and no struct: it is written in the order in which things were observed, with no name that was not.
+Each act has a type of its own; who performs it gives that, and who reads it names that. Several acts on one node make
+one evidence: their mappings are joined, as in ``{**killed, **wiped}``. That is why these are mappings: they are written
+in the order in which things were observed, with no name that was not. A world observes those of the names that it can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict, is_typeddict
 
 import msgspec
+
+
+class Answer(TypedDict, total=False):
+    """An answer of the controller, or of a node: why it would not, or why it is not known whether it did."""
+
+    refused: str
+    unconfirmed: str
+
+
+class ProcessSeen(Answer, total=False):
+    """A process after an act: how it ended, its number, its state, its last words, the messages that ``waited``."""
+
+    exit: str | None
+    pid: int | str
+    incarnation: int
+    state: str
+    words: str
+    waited: int
+
+
+class Killed(ProcessSeen, total=False):
+    """A process that was killed; ``connect`` is what a client meets there."""
+
+    connect: str
+
+
+class Stopped(ProcessSeen, total=False):
+    """A process that was asked to end."""
+
+    signal: int
+
+
+class Resumed(ProcessSeen, total=False):
+    """A frozen process that runs again."""
+
+    links_updated: bool
+
+
+class PowerLost(Killed, total=False):
+    """A loss of power: records that were lost, and of these the flushed, by log partition, or bytes of segments."""
+
+    lost: dict[str, int]
+    lost_flushed: dict[str, int] | int
+    log_bytes_before: int
+    log_bytes_after: int
+
+
+class Wiped(TypedDict, total=False):
+    """An emptied disk: what is gone, in records by log partition, or in files and bytes."""
+
+    wiped: dict[str, int]
 
 
 class Corruption(TypedDict, total=False):
@@ -30,98 +82,214 @@ class Corruption(TypedDict, total=False):
     after: int
 
 
-class Evidence(TypedDict, total=False):
-    """The facts that one act showed; each act has the names of its group, in every world."""
+class Corrupted(TypedDict, total=False):
+    """A damaged disk."""
 
-    # Asked of the controller, or of a node: why it would not, or why it is not known whether it did.
-    refused: str
-    unconfirmed: str
-    # Processes: how one ended, its number, what a client meets there, and its last words.
-    exit: str | None
-    pid: int | str
-    incarnation: int
-    connect: str
-    words: str
-    signal: int
-    state: str
-    waited: int
-    links_updated: bool
-    # Power and disks: records by log partition, or bytes of log segments.
-    lost: dict[str, int]
-    lost_flushed: dict[str, int] | int
-    log_bytes_before: int
-    log_bytes_after: int
-    log_bytes: int
-    wiped: dict[str, int]
     corrupted: Corruption
+
+
+class CopyTaken(PowerLost, Wiped, Corrupted, total=False):
+    """The records that a node lost, whichever act took them."""
+
+
+class DirectoryFailed(Killed, total=False):
+    """A log directory that failed, by the log partitions in it; the node ends with its last one."""
+
     failed: list[str]
+
+
+class DirectoryReplaced(TypedDict, total=False):
+    """An empty directory in the place of a failed one: the records that are gone by log partition."""
+
     replaced: dict[str, int]
+
+
+class Lied(TypedDict, total=False):
+    """A disk that began to lie: what was durable before, in records by log partition, or in bytes."""
+
     lies: dict[str, int]
-    cached: dict[str, int]
     durable_log_bytes: int
+
+
+class Obeyed(TypedDict, total=False):
+    """A disk that wrote what it had kept."""
+
+    cached: dict[str, int]
+    log_bytes: int
+
+
+class Filled(TypedDict, total=False):
+    """A full disk."""
+
     filled_bytes: int
     free_bytes: int
+
+
+class Freed(TypedDict, total=False):
+    """A disk that has room again, and how the node's process had ended, if it had."""
+
     freed_bytes: int
-    flushed: dict[str, int] | int
+    exit: str | None
+
+
+class DiskSlowed(TypedDict, total=False):
+    """A slow disk, and the ``limit`` that the kernel lists."""
+
     device: str
     writes_per_second: int
     limit: int | str | None
-    # Leaders and replicas, as the controller has them afterwards.
+
+
+class Flushed(TypedDict, total=False):
+    """A forced disk: log end offsets by log partition, or files."""
+
+    flushed: dict[str, int] | int
+
+
+class LeaderMoved(Answer, total=False):
+    """A log partition after its leader was moved, as the controller has it."""
+
     leader: int | None
     leader_epoch: int
-    replicas: list[int]
     election: str
-    # Of these, those that are together in a rack.
+
+
+class Reassigned(Answer, total=False):
+    """A log partition after a reassignment; ``in_one_rack`` are those of its replicas that share one."""
+
+    replicas: list[int]
+    leader: int | None
+    leader_epoch: int
     in_one_rack: dict[str, list[int]]
-    # Forms of nodes: the release that is wanted, the one that runs, features by level, and settings in effect.
-    wanted: str
+
+
+class NodeSaid(TypedDict, total=False):
+    """The words of a node since its newest start, which is the ``incarnation``: its release."""
+
     version: str
-    features: dict[str, int]
-    features_before: dict[str, int]
-    changed: dict[str, str]
-    # Members of a cluster: controllers that vote, brokers that it knows, replicas as they were asked for.
+    incarnation: int
+
+
+class Prepared(TypedDict, total=False):
+    """The release that a node is to have."""
+
+    wanted: str
+
+
+class UpgradeBegun(NodeSaid, Prepared, total=False):
+    """The begin of an upgrade, beside that of its stop."""
+
+
+class MembersChanged(Answer, Wiped, total=False):
+    """Controllers that vote, replicas as they were asked for by log partition, brokers that the cluster knows."""
+
     voters: list[int]
-    registered: list[int]
     assigned: dict[str, list[int]]
-    # Clocks and clients.
+    registered: list[int]
+
+
+class Described(MembersChanged, total=False):
+    """The cluster with a node that is ready: finalized features by level, and the node's settings in effect."""
+
+    features: dict[str, int]
+    changed: dict[str, str]
+
+
+class StepEnded(NodeSaid, Described, total=False):
+    """The end of a step of a rollout."""
+
+
+class Finalized(Answer, total=False):
+    """The features of the cluster, by level."""
+
+    features_before: dict[str, int]
+    features: dict[str, int]
+
+
+class ClockSet(TypedDict, total=False):
+    """The error of a node's wall clock."""
+
     offset_ms: int
+
+
+class ProducerDied(TypedDict, total=False):
+    """A producer that was ended, its sends without an answer, and the producer that writes on."""
+
     instance: int
     outstanding: int
     successor: int
-    # Links: by link, by the node that holds it back, or in all.
+
+
+class LinksCut(TypedDict, total=False):
+    """Links that deliver nothing, or deliver again: counts by link, by the node that holds them back, or in all."""
+
     cut: int
     under_way: str
-    dropped: dict[str, int] | int
-    lost_pct: int
-    delayed: int
     held: dict[str, Any] | int
     silent: list[int]
+    filtered: list[str]
+    dropped: dict[str, int] | int
+    delayed: int
+
+
+class PacketsLost(LinksCut, total=False):
+    """Links that lose a share of their packets."""
+
+    lost_pct: int
+
+
+class MessagesTaken(LinksCut, total=False):
+    """Links on which messages are held or dropped, or all of a connection."""
+
+    whole_connection: bool
+
+
+class MessageReleased(TypedDict, total=False):
+    """The API of a message that was delivered."""
+
+    released: str
+
+
+class LinksSlowed(TypedDict, total=False):
+    """Links that became slow, and their limits by link."""
+
     slow: list[str]
-    quick: list[str]
     kbit: dict[str, int]
     delay_ms: dict[str, int]
+
+
+class LinksRestored(TypedDict, total=False):
+    """Links that are as quick as before, and what ``passed`` while they were slow."""
+
+    quick: list[str]
     passed: dict[str, dict[str, int]]
-    filtered: list[str]
-    released: str
-    whole_connection: bool
+
+
+class ConnectionsHeld(TypedDict, total=False):
+    """The connections that are held, by link."""
+
     connections: dict[str, list[str]]
 
 
-#: By the number of the node that was hit.
-ByNode: TypeAlias = dict[str, Evidence]
+#: The facts of an act that only its fault knows.
+Facts: TypeAlias = Mapping[str, Any]
+#: By the number of the node that was hit. Who reads it names the act: ``of_nodes: Mapping[str, PowerLost]``.
+ByNode: TypeAlias = Mapping[str, Any]
 #: The evidence that a receipt keeps: by node where nodes were hit, of the act itself where links were.
-Observed: TypeAlias = ByNode | Evidence
+Observed: TypeAlias = Mapping[str, Any]
+_ACTS: Final = [kind for kind in [*globals().values()] if is_typeddict(kind)]
 
 
-def by_node(observed: Mapping[str, Any]) -> ByNode:
+def by_node(observed: Observed) -> ByNode:
     """The evidence of each node; nothing of links."""
     return {name: seen for name, seen in observed.items() if name.isdigit()}
 
 
-def check_evidence(observed: Mapping[str, Any]) -> None:
+def check_evidence(observed: Observed) -> None:
     """Look at stored evidence: its names have the types that they have here, and others say nothing.
 
     Raises:
         msgspec.ValidationError: they have not.
     """
-    msgspec.convert(by_node(observed), ByNode)
+    for act in _ACTS:
+        msgspec.convert(by_node(observed), dict[str, act])  # type: ignore[valid-type]

@@ -2,7 +2,7 @@
 
 The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`,
 ``inventory`` is :class:`harness.plan.machines.Machine`, ``security`` is :class:`harness.plan.security.Security`.
-Reading, writing back, the page of keys, bounds, and what is misplaced or does nothing follow from these. A key that runs
+Reading, writing back, the page of keys, bounds, and what is misplaced or idle follow from these. A key that runs
 or worlds have too is a field of the same name in :class:`harness.plan.model.RunSpec` or :mod:`harness.plan.worlds`.
 """
 

@@ -14,7 +14,7 @@ import msgspec
 from harness.ground.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
-from nemesis.evidence import Evidence
+from nemesis.evidence import Flushed
 from workloads import BrokenInvariant, Clients, Clock, RefusedAttempts, SendOutcome
 
 
@@ -143,7 +143,7 @@ class Replicas(Protocol):
     def stable_end(self, node: int, partition: str) -> int | None:
         """The last stable offset, as ``node``, the leader of ``partition``, tells readers; None where it does not."""
 
-    def flush(self, node: int) -> Evidence:
+    def flush(self, node: int) -> Flushed:
         """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""
 
 

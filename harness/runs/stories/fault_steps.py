@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from harness.runs.stories import steps as s
 from harness.runs.stories.holding import all_hold
@@ -14,7 +14,7 @@ from harness.runs.stories.story_world import StoryWorld
 from harness.runs.stories.trace import StepError, broker_words
 from harness.runs.stories.writes import Writes
 from nemesis.cluster import CONTROLLER, Link
-from nemesis.evidence import Evidence
+from nemesis.evidence import PowerLost
 from workloads import Settings
 
 
@@ -51,7 +51,7 @@ class FaultSteps:
                 evidence = self._faults.hit(step.fault, node, **own)
             if reason := evidence.get("refused") or evidence.get("unconfirmed"):
                 raise StepError(f"refused: {reason}")
-            kept += [node] if kept_everything(evidence) else []
+            kept += [node] if kept_everything(cast("PowerLost", evidence)) else []
         return f"nothing was lost: the disk of {broker_words(kept)} had everything" if kept else ""
 
     def undo(self, step: s.Undo) -> None:
@@ -108,7 +108,7 @@ class FaultSteps:
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
 
 
-def kept_everything(evidence: Evidence) -> bool:
+def kept_everything(evidence: PowerLost) -> bool:
     """True after a loss of power that took no record, or no byte of log segments where records are not counted."""
     before, after = evidence.get("log_bytes_before"), evidence.get("log_bytes_after")
     counted = evidence.get("lost")

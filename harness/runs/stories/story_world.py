@@ -19,7 +19,7 @@ from harness.runs.stories.writes import ScriptedRecord
 from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS
-from nemesis.evidence import Evidence
+from nemesis.evidence import Flushed
 from workloads import LogPartition
 
 #: The logs of coordinators.
@@ -259,7 +259,7 @@ class StoryWorld:
             raise StepError(f"the log of broker {node} does not have {name}")
         return -(-values.index(value) * LOG_PARTS // len(values))
 
-    def flush(self, node: int) -> Evidence:
+    def flush(self, node: int) -> Flushed:
         """Force to disk what a broker has written."""
         return self._replicas.flush(node)
 

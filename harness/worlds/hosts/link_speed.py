@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from harness.ground.errors import HostError
 from harness.worlds.hosts.processes import attempt, run
 from nemesis.cluster import Link, link_name
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksRestored, LinksSlowed
 
 #: Less than a few dozen small writes a second: followers fall behind without a connection breaking.
 RATE_KBIT: Final = 16
@@ -84,7 +84,7 @@ class Shaper:
         self._slow: set[Link] = set()
         self._passed: dict[Link, dict[str, int]] = {}
 
-    def slow(self, links: Collection[Link]) -> Evidence:
+    def slow(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver at a small rate over these links, and late where the kernel can delay.
 
         Evidence: ``kbit`` by link and ``delay_ms`` by link, as far as the kernel lists them.
@@ -97,14 +97,14 @@ class Shaper:
         self._enforce(new)
         limited = {Link(source, target): RATE_KBIT for source in _sources(links) for target in self._seen(source)}
         late = {Link(source, target): ms for source in _sources(links) for target, ms in self._late(source).items()}
-        evidence: Evidence = {}
+        evidence: LinksSlowed = {}
         if kbit := {link_name(link): limited[link] for link in sorted(set(links) & limited.keys())}:
             evidence["kbit"] = kbit
         if delay_ms := {link_name(link): late[link] for link in sorted(set(links) & late.keys())}:
             evidence["delay_ms"] = delay_ms
         return evidence
 
-    def restore(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> LinksRestored:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: its bytes and its waits."""
         slow = self._slow & set(self._single_links(links))
         self._keep_counts(slow)

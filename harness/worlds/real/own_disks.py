@@ -8,7 +8,7 @@ from harness.worlds.hosts import MountedDisk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from nemesis.cluster import Power
 from nemesis.disk_parts import DiskSpace, WriteCaches
-from nemesis.evidence import Evidence
+from nemesis.evidence import Filled, Freed, Lied, Obeyed, PowerLost
 
 
 class OwnDisks(Power, WriteCaches, DiskSpace):
@@ -18,7 +18,7 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         self._attacked = attacked
         self._disks = disks
 
-    def cut_power(self, node: int) -> Evidence:
+    def cut_power(self, node: int) -> PowerLost:
         """End the process, and lose what its disk did not keep. Evidence: as for a kill, and log bytes.
 
         ``lost_flushed`` are the bytes that a lying disk lost: how many of them were flushed is not known, so all count.
@@ -30,22 +30,22 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
         before = log_bytes(disk.mount_point)
         disk.power_off()
-        evidence: Evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
+        evidence: PowerLost = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
         return {**evidence, "lost_flushed": before - log_bytes(disk.mount_point)} if disk.lies else evidence
 
-    def lie(self, node: int) -> Evidence:
+    def lie(self, node: int) -> Lied:
         """Let the disk lie. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
         return self._disks[node].lie()
 
-    def obey(self, node: int) -> Evidence:
+    def obey(self, node: int) -> Obeyed:
         """Let the disk flush again. Evidence: ``log_bytes``."""
         return self._disks[node].obey()
 
-    def fill(self, node: int) -> Evidence:
+    def fill(self, node: int) -> Filled:
         """Fill the disk. Evidence: as for :meth:`harness.worlds.hosts.disks.MountedDisk.fill`."""
         return self._disks[node].fill()
 
-    def free(self, node: int) -> Evidence:
+    def free(self, node: int) -> Freed:
         """Give the room back. Evidence: ``freed_bytes``, and ``exit`` if the process ended meanwhile."""
         ended = self._attacked.nodes.process(node).exit()
         freed = self._disks[node].free()

@@ -8,7 +8,7 @@ from typing import Final
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.disk_parts import LOG_PARTS
-from nemesis.evidence import Evidence
+from nemesis.evidence import Corrupted, Lied, Obeyed, PowerLost, Wiped
 
 #: The reason why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
@@ -98,7 +98,7 @@ class Disk:
         self._failed = [*range(len(self._directories))]
         return self.replace()
 
-    def lose_power(self) -> Evidence:
+    def lose_power(self) -> PowerLost:
         """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
 
         The second is given only if the disk had lied about some of them.
@@ -132,14 +132,14 @@ class Disks:
         self._damaged = damaged
         self._unread = unread
 
-    def wipe(self, node: int) -> Evidence:
+    def wipe(self, node: int) -> Wiped:
         """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
         if not self._dead(node):
             return {}
         self._damaged.append(NodeId(node))
         return {"wiped": self._disks[node].wipe()}
 
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+    def corrupt(self, node: int, partition: str, pick: int) -> Corrupted:
         """Damage one batch of a dead broker's log. Evidence: the ``corrupted`` batch."""
         disk = self._disks[node]
         log_partition, log = next((pair for pair in disk.logs.items() if str(pair[0]) == partition), (None, None))
@@ -162,7 +162,7 @@ class Disks:
             }
         }
 
-    def lie(self, node: int) -> Evidence:
+    def lie(self, node: int) -> Lied:
         """See :meth:`WriteCaches.lie`. Evidence: ``lies``, how many records were durable before, by log partition."""
         disk = self._disks[node]
         if disk.lies:
@@ -172,7 +172,7 @@ class Disks:
             log.lie()
         return {"lies": {str(partition): log.durable_offset for partition, log in disk.logs.items()}}
 
-    def obey(self, node: int) -> Evidence:
+    def obey(self, node: int) -> Obeyed:
         """See :meth:`WriteCaches.obey`. Evidence: ``cached``, the records that the disk wrote now, by log partition."""
         disk = self._disks[node]
         if not disk.lies:

@@ -10,7 +10,7 @@ from harness.broker.core.replica import Replica
 from harness.worlds.contract import GroupWord, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
-from nemesis.evidence import Evidence
+from nemesis.evidence import Flushed
 from workloads.values import decode
 
 
@@ -89,7 +89,7 @@ class SimulatedReplicas:
         replica = None if broker is None else broker.replicas.get(parsed(partition))
         return replica.stable_end() if replica is not None and replica.leading else None
 
-    def flush(self, node: int) -> Evidence:
+    def flush(self, node: int) -> Flushed:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""
         broker = self._cluster.broker(node)
         if broker is None:
