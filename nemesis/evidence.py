@@ -277,7 +277,8 @@ Facts: TypeAlias = Mapping[str, Any]
 ByNode: TypeAlias = Mapping[str, Any]
 #: The evidence that a receipt keeps: by node where nodes were hit, of the act itself where links were.
 Observed: TypeAlias = Mapping[str, Any]
-_ACTS: Final = [kind for kind in [*globals().values()] if is_typeddict(kind)]
+#: Every act here; a corruption is a fact of one.
+_ACTS: Final = [kind for kind in [*globals().values()] if is_typeddict(kind) and kind is not Corruption]
 
 
 def by_node(observed: Observed) -> ByNode:
