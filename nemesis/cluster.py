@@ -28,16 +28,12 @@ from nemesis.evidence import (
     Killed,
     LeaderMoved,
     LinksCut,
-    LinksRestored,
     LinksSlowed,
-    MessageReleased,
     MessagesTaken,
     PacketsLost,
     PowerLost,
     ProcessSeen,
     Reassigned,
-    Resumed,
-    Stopped,
 )
 from nemesis.succession import Succession
 
@@ -112,27 +108,22 @@ class NodeProcesses(Protocol):
 
     def kill(self, node: int) -> Killed:
         """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
-        ...
 
-    def stop(self, node: int) -> Stopped:
+    def stop(self, node: int) -> ProcessSeen:
         """Ask the process to end, as an operator does (SIGTERM): it hands over what it leads and writes all to disk.
 
         Clients go on meanwhile, so this returns when the node was asked; from then on it does not count as running.
         :meth:`restart` starts it when it has ended.
         """
-        ...
 
     def restart(self, node: int) -> ProcessSeen:
         """Start a dead node again on its old disk; nothing if it runs."""
-        ...
 
     def pause(self, node: int) -> ProcessSeen:
         """Freeze the process (SIGSTOP); its sockets stay open."""
-        ...
 
-    def resume(self, node: int) -> Resumed:
+    def resume(self, node: int) -> ProcessSeen:
         """Let a frozen process run (SIGCONT)."""
-        ...
 
 
 class Power(Protocol):
@@ -140,7 +131,6 @@ class Power(Protocol):
 
     def cut_power(self, node: int) -> PowerLost:
         """End the process at once, and lose what was not yet forced to its disk (fsync)."""
-        ...
 
 
 class Links(Protocol):
@@ -148,11 +138,9 @@ class Links(Protocol):
 
     def cut(self, links: Collection[Link]) -> LinksCut:
         """Deliver nothing over these links until they are healed."""
-        ...
 
     def heal(self, links: Collection[Link]) -> LinksCut:
         """Deliver again over these links."""
-        ...
 
 
 class LinkSpeed(Protocol):
@@ -160,11 +148,9 @@ class LinkSpeed(Protocol):
 
     def slow(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver over these links late, or little at a time, until :meth:`restore`."""
-        ...
 
-    def restore(self, links: Collection[Link]) -> LinksRestored:
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver over these links as fast as before."""
-        ...
 
 
 class Connections(Protocol):
@@ -174,31 +160,21 @@ class Connections(Protocol):
         """Hold what is sent from now on over the ``connections`` that are open now, until :meth:`deliver`.
 
         Connections that are opened later work. Nothing tells either end: a source that gives up and closes has still
-        sent what it sent. Evidence: ``connections`` by link, each by its source's address; nothing where none is open.
+        sent what it sent.
         """
-        ...
 
     def deliver(self, links: Collection[Link]) -> LinksCut:
-        """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent.
-
-        Evidence: ``dropped`` packets by link; 0 where nothing was sent meanwhile.
-        """
-        ...
+        """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent."""
 
 
 class Packets(Protocol):
     """The packets on their way over links. TCP sends again what was lost, so all arrives, some of it late."""
 
     def lose(self, links: Collection[Link]) -> PacketsLost:
-        """Lose a share of the packets on these links, each by chance, until :meth:`spare`.
-
-        Evidence: ``lost_pct``, the share, and ``dropped`` packets by link so far.
-        """
-        ...
+        """Lose a share of the packets on these links, each by chance, until :meth:`spare`."""
 
     def spare(self, links: Collection[Link]) -> LinksCut:
-        """Lose no more packets on these links. Evidence: ``dropped`` packets by link."""
-        ...
+        """Lose no more packets on these links."""
 
 
 class Messages(Protocol):
@@ -212,26 +188,18 @@ class Messages(Protocol):
 
     def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
         """Keep what is sent over these links from now on, until :meth:`release`."""
-        ...
 
     def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
         """Throw away what is sent over these links from now on, until :meth:`release`."""
-        ...
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
         """End an ``action`` ("hold" or "drop") on the messages of ``api`` on these links; an empty one: every action.
 
         What it held is delivered, in the order in which it was sent, unless another that lasts holds or drops it.
-        Evidence: how many messages were ``held`` and ``dropped``, where they can be counted.
         """
-        ...
 
-    def release_one(self, link: Link, *, newest: bool) -> MessageReleased:
-        """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts.
-
-        Evidence: ``released``, its API; nothing where none is held, or where a world cannot tell messages apart.
-        """
-        ...
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
+        """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts."""
 
 
 class Leadership(Protocol):
@@ -242,19 +210,14 @@ class Leadership(Protocol):
     """
 
     def move_leader(self, partition: str, broker: int) -> LeaderMoved:
-        """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
-        ...
+        """Make ``broker``, which must be in sync, the leader."""
 
 
 class Reassignment(Protocol):
     """Replicas, changed on purpose. Refusals as with :class:`Leadership`."""
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Reassigned:
-        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
-
-        Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
-        """
-        ...
+        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards."""
 
 
 class WallClocks(Protocol):
@@ -262,7 +225,6 @@ class WallClocks(Protocol):
 
     def set(self, node: int, offset_ms: int) -> ClockSet:
         """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
-        ...
 
 
 class EndedProducer(Protocol):
@@ -285,7 +247,6 @@ class ClientProcesses(Protocol):
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
         On real machines an answer may be on its way to the history already, so fewer may end without an outcome.
         """
-        ...
 
 
 class Capability(StrEnum):

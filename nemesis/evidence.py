@@ -21,32 +21,22 @@ class Answer(TypedDict, total=False):
 
 
 class ProcessSeen(Answer, total=False):
-    """A process after an act: how it ended, its number, its state, its last words, the messages that ``waited``."""
+    """A process that was started, frozen, awakened (messages had ``waited``), or asked to end by a ``signal``."""
 
     exit: str | None
     pid: int | str
     incarnation: int
     state: str
     words: str
+    signal: int
     waited: int
+    links_updated: bool
 
 
 class Killed(ProcessSeen, total=False):
     """A process that was killed; ``connect`` is what a client meets there."""
 
     connect: str
-
-
-class Stopped(ProcessSeen, total=False):
-    """A process that was asked to end."""
-
-    signal: int
-
-
-class Resumed(ProcessSeen, total=False):
-    """A frozen process that runs again."""
-
-    links_updated: bool
 
 
 class PowerLost(Killed, total=False):
@@ -56,12 +46,6 @@ class PowerLost(Killed, total=False):
     lost_flushed: dict[str, int] | int
     log_bytes_before: int
     log_bytes_after: int
-
-
-class Wiped(TypedDict, total=False):
-    """An emptied disk: what is gone, in records by log partition, or in files and bytes."""
-
-    wiped: dict[str, int]
 
 
 class Corruption(TypedDict, total=False):
@@ -82,52 +66,38 @@ class Corruption(TypedDict, total=False):
     after: int
 
 
-class Corrupted(TypedDict, total=False):
-    """A damaged disk."""
+class DiskDamaged(TypedDict, total=False):
+    """The disk of a dead node: what is gone, in records by log partition or in files and bytes, or a changed record."""
 
+    wiped: dict[str, int]
     corrupted: Corruption
 
 
-class CopyTaken(PowerLost, Wiped, Corrupted, total=False):
+class CopyTaken(PowerLost, DiskDamaged, total=False):
     """The records that a node lost, whichever act took them."""
 
 
 class DirectoryFailed(Killed, total=False):
-    """A log directory that failed, by the log partitions in it; the node ends with its last one."""
+    """A log directory that failed, by the log partitions in it, or was replaced: records that are gone by partition."""
 
     failed: list[str]
-
-
-class DirectoryReplaced(TypedDict, total=False):
-    """An empty directory in the place of a failed one: the records that are gone by log partition."""
-
     replaced: dict[str, int]
 
 
-class Lied(TypedDict, total=False):
-    """A disk that began to lie: what was durable before, in records by log partition, or in bytes."""
+class DiskLied(TypedDict, total=False):
+    """A disk that began to lie, with what was durable before, or stopped, with what it wrote: records, or bytes."""
 
     lies: dict[str, int]
     durable_log_bytes: int
-
-
-class Obeyed(TypedDict, total=False):
-    """A disk that wrote what it had kept."""
-
     cached: dict[str, int]
     log_bytes: int
 
 
-class Filled(TypedDict, total=False):
-    """A full disk."""
+class DiskFilled(TypedDict, total=False):
+    """A disk that was filled, or has room again, and how the node's process had ended meanwhile, if it had."""
 
     filled_bytes: int
     free_bytes: int
-
-
-class Freed(TypedDict, total=False):
-    """A disk that has room again, and how the node's process had ended, if it had."""
-
     freed_bytes: int
     exit: str | None
 
@@ -138,12 +108,6 @@ class DiskSlowed(TypedDict, total=False):
     device: str
     writes_per_second: int
     limit: int | str | None
-
-
-class Flushed(TypedDict, total=False):
-    """A forced disk: log end offsets by log partition, or files."""
-
-    flushed: dict[str, int] | int
 
 
 class LeaderMoved(Answer, total=False):
@@ -170,17 +134,13 @@ class NodeSaid(TypedDict, total=False):
     incarnation: int
 
 
-class Prepared(TypedDict, total=False):
-    """The release that a node is to have."""
+class Prepared(NodeSaid, total=False):
+    """The release that a node is to have, and the one that it has."""
 
     wanted: str
 
 
-class UpgradeBegun(NodeSaid, Prepared, total=False):
-    """The begin of an upgrade, beside that of its stop."""
-
-
-class MembersChanged(Answer, Wiped, total=False):
+class MembersChanged(Answer, DiskDamaged, total=False):
     """Controllers that vote, replicas as they were asked for by log partition, brokers that the cluster knows."""
 
     voters: list[int]
@@ -188,15 +148,11 @@ class MembersChanged(Answer, Wiped, total=False):
     registered: list[int]
 
 
-class Described(MembersChanged, total=False):
-    """The cluster with a node that is ready: finalized features by level, and the node's settings in effect."""
+class Described(NodeSaid, MembersChanged, total=False):
+    """A node that is ready, and its cluster: finalized features by level, and the node's settings in effect."""
 
     features: dict[str, int]
     changed: dict[str, str]
-
-
-class StepEnded(NodeSaid, Described, total=False):
-    """The end of a step of a rollout."""
 
 
 class Finalized(Answer, total=False):
@@ -221,7 +177,7 @@ class ProducerDied(TypedDict, total=False):
 
 
 class LinksCut(TypedDict, total=False):
-    """Links that deliver nothing, or deliver again: counts by link, by the node that holds them back, or in all."""
+    """Links that deliver nothing, or deliver again: counts by link, by node, or in all; ``released`` is a message."""
 
     cut: int
     under_way: str
@@ -230,6 +186,7 @@ class LinksCut(TypedDict, total=False):
     filtered: list[str]
     dropped: dict[str, int] | int
     delayed: int
+    released: str
 
 
 class PacketsLost(LinksCut, total=False):
@@ -244,23 +201,12 @@ class MessagesTaken(LinksCut, total=False):
     whole_connection: bool
 
 
-class MessageReleased(TypedDict, total=False):
-    """The API of a message that was delivered."""
-
-    released: str
-
-
 class LinksSlowed(TypedDict, total=False):
-    """Links that became slow, and their limits by link."""
+    """Links that became slow, with their limits by link, or are quick again, with what ``passed`` meanwhile."""
 
     slow: list[str]
     kbit: dict[str, int]
     delay_ms: dict[str, int]
-
-
-class LinksRestored(TypedDict, total=False):
-    """Links that are as quick as before, and what ``passed`` while they were slow."""
-
     quick: list[str]
     passed: dict[str, dict[str, int]]
 

@@ -20,42 +20,29 @@ class Succession(Protocol):
     """The form of each node's next start, and what nodes say of the form that they run in."""
 
     def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Prepared:
-        """Let ``node`` start in this form from now on. Evidence: ``wanted``, its version.
+        """Let ``node`` start in this form from now on.
 
         A running process goes on as it is. ``afresh``: once it has ended, the cluster forgets it, and its disk is
         emptied.
         """
-        ...
 
     def leave(self, node: int) -> MembersChanged:
         """Take a controller from the voters, or a broker from the replicas of all its log partitions.
 
-        It runs on. Evidence: ``voters`` afterwards, or ``assigned``, the replicas that were asked for by log partition.
+        It runs on.
         """
-        ...
 
     def join(self, node: int) -> MembersChanged:
-        """Make a controller that runs a voter, or give a broker the replicas back that it left. Evidence as above."""
-        ...
+        """Make a controller that runs a voter, or give a broker the replicas back that it left."""
 
     def observe(self, node: int) -> NodeSaid:
-        """Read what ``node`` itself has said since its newest start, once it is ready; nothing before.
-
-        Evidence: its ``version``, and ``incarnation``, the number of its start.
-        """
-        ...
+        """Read what ``node`` itself has said since its newest start, once it is ready; nothing before."""
 
     def describe(self, node: int) -> Described:
-        """Ask the cluster about a node that is ready. Evidence: finalized ``features``, changed settings in effect.
+        """Ask the cluster about a node that is ready.
 
         Of one that began afresh: what was ``wiped``, and the brokers ``registered`` without it, or the ``voters``.
         """
-        ...
 
     def finalize(self) -> Finalized:
-        """Raise the cluster's features to what the next form supports, after which there is no way back.
-
-        Evidence: ``features`` afterwards and ``features_before``; where they stayed as they were, ``refused`` or
-        ``unconfirmed``.
-        """
-        ...
+        """Raise the cluster's features to what the next form supports, after which there is no way back."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Facts, Stopped
+from nemesis.evidence import Facts, ProcessSeen
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -26,7 +26,7 @@ class Away(NodeFault, frozen=True):
     waits_for_cleaner: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Stopped:
+    def hit(self, target: Target, aim: Aim, node: int) -> ProcessSeen:
         return require(target.processes).stop(node)
 
 

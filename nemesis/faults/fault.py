@@ -198,7 +198,7 @@ class DiskFault(NodeFault, frozen=True):
     degraded_to: ClassVar[str] = "kill"
 
     def damage(self, files: Files, aim: Aim, node: int) -> Facts:
-        """Do it to the disk of a dead node. Evidence: what the fault ``shows``, if something was there."""
+        """Do it to the disk of a dead node."""
         raise NotImplementedError
 
     @override

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Facts, Filled
+from nemesis.evidence import DiskFilled, Facts
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 
@@ -31,7 +31,7 @@ class FullDisk(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Filled:
+    def hit(self, target: Target, aim: Aim, node: int) -> DiskFilled:
         return require(target.disk_space).fill(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Facts:

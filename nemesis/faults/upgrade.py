@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import Facts, Finalized, NodeSaid, UpgradeBegun
+from nemesis.evidence import Facts, Finalized, NodeSaid, Prepared
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -44,7 +44,7 @@ class Upgrade(OperatorStep, frozen=True):
 
     @classmethod
     @override
-    def in_words(cls, evidence: Mapping[str, UpgradeBegun]) -> str:
+    def in_words(cls, evidence: Mapping[str, Prepared]) -> str:
         forms = [(seen.get("version", "?"), seen.get("wanted", "?")) for seen in evidence.values()]
         return ", ".join(f"from {before} to {wanted}" for before, wanted in forms)
 
@@ -58,7 +58,7 @@ class Upgrade(OperatorStep, frozen=True):
         return {**before, **stopped, **prepared, **processes.restart(node)}
 
     @override
-    def is_done(self, node: int, view: ClusterView, begun: UpgradeBegun, seen: NodeSaid) -> bool:
+    def is_done(self, node: int, view: ClusterView, begun: Prepared, seen: NodeSaid) -> bool:
         """It has started again."""
         return seen.get("incarnation") != begun.get("incarnation")
 

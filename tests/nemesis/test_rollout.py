@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView
-from nemesis.evidence import Described, Finalized, MembersChanged, NodeSaid, Prepared, ProcessSeen, Stopped
+from nemesis.evidence import Described, Finalized, MembersChanged, NodeSaid, Prepared, ProcessSeen
 from nemesis.faults import Join, Kill, Leave
 from nemesis.player import Player
 from nemesis.receipts import Receipt
@@ -43,7 +43,7 @@ class TwoForms(Succession):
     def later(self, delay_ms: int, do: Callable[[], None]) -> None:
         self.world.clock.call_at(self.world.clock.now_us() + delay_ms * 1000, do)
 
-    def stop(self, node: int) -> Stopped:
+    def stop(self, node: int) -> ProcessSeen:
         """Do as :meth:`nemesis.cluster.NodeProcesses.stop` says."""
         cluster = self.world.cluster
         if node in cluster.dead | cluster.frozen:

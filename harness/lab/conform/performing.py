@@ -34,7 +34,7 @@ from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import CONTROLLER, Link, Messages, PartitionView, Target, require
-from nemesis.evidence import LinksCut, MessageReleased, MessagesTaken
+from nemesis.evidence import LinksCut, MessagesTaken
 from nemesis.plan import FaultPlan
 from workloads import Event, Settings, WorkloadPlan
 from workloads.history import HistoryInMemory
@@ -278,7 +278,7 @@ class _WholeLinkMessages(Messages):
         return self._messages.release(_in_effect(links), action)
 
     @override
-    def release_one(self, link: Link, *, newest: bool) -> MessageReleased:
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
         return self._messages.release_one(link, newest=newest)
 
 

@@ -16,10 +16,9 @@ from harness.runs.stories.members import ScriptMembers
 from harness.runs.stories.trace import StepError, broker_words
 from harness.runs.stories.transactions import ScriptTransactions
 from harness.runs.stories.writes import ScriptedRecord
-from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
+from harness.worlds.contract import Flushed, GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS
-from nemesis.evidence import Flushed
 from workloads import LogPartition
 
 #: The logs of coordinators.

@@ -71,10 +71,7 @@ class Clocks:
         return self._variables(file)
 
     def set(self, node: int, offset_ms: int) -> ClockSet:
-        """Set a node's wall clock wrong by ``offset_ms``.
-
-        Evidence: what a program with the node's environment reads (``offset_ms``, to a tenth of a second or so).
-        """
+        """Set a node's wall clock wrong by ``offset_ms``."""
         file = self._file(node)
         with self._file(node).with_suffix(STEPS).open("a") as steps:
             steps.write(f"{offset_ms}\n")

@@ -47,7 +47,7 @@ class ConnectionHolds(Connections):
         self._ruled: set[int] = set()
 
     def hold(self, links: Collection[Link]) -> ConnectionsHeld:
-        """Hold the connections that are open now. Evidence: as :meth:`Connections.hold` says."""
+        """Hold the connections that are open now."""
         singles = sorted(self._single_links(links))
         calls = {node: self._calls_of(node) for node in {link.target for link in singles}}
         held = {
@@ -62,7 +62,7 @@ class ConnectionHolds(Connections):
         return {"connections": named} if named else {}
 
     def deliver(self, links: Collection[Link]) -> LinksCut:
-        """Remove the rules of these links. Evidence: ``dropped`` packets by link; nothing where none was held."""
+        """Remove the rules of these links."""
         ended = sorted(link for link in self._single_links(links) if self._held.pop(link, None))
         self._update(ended)
         return {"dropped": {link_name(link): self._dropped.pop(link, 0) for link in ended}} if ended else {}

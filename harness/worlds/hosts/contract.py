@@ -22,7 +22,7 @@ import msgspec
 
 from harness.ground.errors import HostError
 from nemesis.cluster import Capability, Link
-from nemesis.evidence import LinksCut, ProcessSeen, Stopped
+from nemesis.evidence import LinksCut, ProcessSeen
 
 
 class Address(NamedTuple):
@@ -70,19 +70,19 @@ class NodeProcess(ABC):
         return NodeState.of(self._letter())
 
     def kill(self) -> ProcessSeen:
-        """Send SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
+        """Send SIGKILL, and wait for the end."""
         return self._signal(SIGKILL, "")
 
     def pause(self) -> ProcessSeen:
-        """Send SIGSTOP, and wait until the process is stopped. Evidence: ``state`` ("T") and ``pid``."""
+        """Send SIGSTOP, and wait until the process is stopped."""
         return self._signal(SIGSTOP, "[Tt]")
 
     def resume(self) -> ProcessSeen:
-        """Send SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
+        """Send SIGCONT."""
         return self._signal(SIGCONT, "[!Tt]")
 
-    def terminate(self) -> Stopped:
-        """Send SIGTERM, and do not wait. Evidence: ``pid`` and ``signal``; nothing if the process has ended."""
+    def terminate(self) -> ProcessSeen:
+        """Send SIGTERM, and do not wait."""
         if self.state() is NodeState.DEAD:
             return {}
         return {"pid": self._signal(SIGTERM, "*")["pid"], "signal": SIGTERM.value}
@@ -99,8 +99,7 @@ class NodeProcess(ABC):
     def _signal(self, signal: Signals, shows: str) -> ProcessSeen:
         """Send a signal and wait, for a limited time, until the state's letter matches ``shows`` or it has ended.
 
-        ``shows`` is a pattern as of :mod:`fnmatch`, and of ``case`` in a shell. Evidence: ``pid``, and ``state`` or
-        ``exit``.
+        ``shows`` is a pattern as of :mod:`fnmatch`, and of ``case`` in a shell.
         """
 
 

@@ -47,7 +47,7 @@ class HeldLinks(LinkCuts):
         self._touched: set[Link] = set()
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
-        """Have the running ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
+        """Have the running ends hold them back.
 
         Nothing if no node answered: then none is known to hold anything back.
         """
@@ -135,7 +135,7 @@ class DroppedLinks(LinkCuts):
         return {link for link in links if all(end in self._nodes or end == CLIENTS for end in link)}
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
-        """Cut by rules, or by ``rest``. Evidence: ``dropped`` packets by link since its cut, and what ``rest`` says."""
+        """Cut by rules, or by ``rest``."""
         new = self.addressed(links) - self._cut
         self._cut |= new
         self._dropped.update(dict.fromkeys(new, 0))
@@ -143,7 +143,7 @@ class DroppedLinks(LinkCuts):
         return {**self._update(links), **(self._rest.cut(rest, alive) if rest else {})}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
-        """Remove the rules of these links. Evidence: as for :meth:`cut`."""
+        """Remove the rules of these links."""
         self._cut.difference_update(links)
         rest = self._others(links)
         return {**self._update(links), **(self._rest.heal(rest, alive) if rest else {})}

@@ -44,8 +44,6 @@ class DiskThrottle(ABC):
     def slow(self, device: str, pid: int) -> DiskSlowed:
         """Limit writes to ``device`` ("7:0"), at least those of process ``pid``.
 
-        Evidence: ``device``, ``writes_per_second``, and the ``limit`` that the kernel lists now.
-
         Raises:
             OSError: the kernel refuses.
         """

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from harness.ground.errors import HostError
 from harness.worlds.hosts.processes import attempt, run
 from nemesis.cluster import Link, link_name
-from nemesis.evidence import LinksRestored, LinksSlowed
+from nemesis.evidence import LinksSlowed
 
 #: Less than a few dozen small writes a second: followers fall behind without a connection breaking.
 RATE_KBIT: Final = 16
@@ -85,10 +85,7 @@ class Shaper:
         self._passed: dict[Link, dict[str, int]] = {}
 
     def slow(self, links: Collection[Link]) -> LinksSlowed:
-        """Deliver at a small rate over these links, and late where the kernel can delay.
-
-        Evidence: ``kbit`` by link and ``delay_ms`` by link, as far as the kernel lists them.
-        """
+        """Deliver at a small rate over these links, and late where the kernel can delay."""
         links = self._single_links(links)
         new = set(links) - self._slow
         self._keep_counts(new)
@@ -104,8 +101,8 @@ class Shaper:
             evidence["delay_ms"] = delay_ms
         return evidence
 
-    def restore(self, links: Collection[Link]) -> LinksRestored:
-        """Deliver as before. Evidence: ``passed`` by link since it became slow: its bytes and its waits."""
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
+        """Deliver as before."""
         slow = self._slow & set(self._single_links(links))
         self._keep_counts(slow)
         self._slow -= slow

@@ -25,7 +25,7 @@ from harness.plan import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.records.journal import Journal
 from harness.worlds.hosts.processes import TOKEN_VARIABLE, end, marked_with
 from nemesis.cluster import Link, Links, NodeProcesses, link_name
-from nemesis.evidence import Killed, LinksCut, ProcessSeen, Resumed, Stopped
+from nemesis.evidence import Killed, LinksCut, ProcessSeen
 from workloads import reason_of
 
 KIND: Final = "operator-command"
@@ -102,35 +102,32 @@ class CommandedNodes(NodeProcesses, Links):
         self._open: dict[int, Undoing] = {}
 
     def kill(self, node: int) -> Killed:
-        """Run the command ``kill``. Evidence: what was observed."""
+        """Run the command ``kill``."""
         return cast("Killed", self._break("kill", self._named(node)))
 
-    def stop(self, node: int) -> Stopped:
-        """Run the command ``stop``. Evidence: what was observed."""
-        return cast("Stopped", self._break("stop", self._named(node)))
+    def stop(self, node: int) -> ProcessSeen:
+        """Run the command ``stop``."""
+        return self._break("stop", self._named(node))
 
     def pause(self, node: int) -> ProcessSeen:
-        """Run the command ``pause``. Evidence: what was observed."""
+        """Run the command ``pause``."""
         return self._break("pause", self._named(node))
 
     def restart(self, node: int) -> ProcessSeen:
-        """Run the command ``start`` for what was killed or stopped. Evidence: what was observed."""
+        """Run the command ``start`` for what was killed or stopped."""
         return self._mend("start", self._named(node))
 
-    def resume(self, node: int) -> Resumed:
-        """Run the command ``resume`` for what was paused. Evidence: what was observed."""
-        return cast("Resumed", self._mend("resume", self._named(node)))
+    def resume(self, node: int) -> ProcessSeen:
+        """Run the command ``resume`` for what was paused."""
+        return self._mend("resume", self._named(node))
 
     def cut(self, links: Collection[Link]) -> LinksCut:
-        """Run the command ``cut`` for each link, or for each node that loses all its links to others.
-
-        Evidence: the links, or nodes, where it was observed.
-        """
+        """Run the command ``cut`` for each link, or for each node that loses all its links to others."""
         seen = [name for name, who in self._cuttable(links) if "state" in self._break("cut", who)]
         return {"filtered": seen} if seen else {}
 
     def heal(self, links: Collection[Link]) -> LinksCut:
-        """Run the command ``heal`` for what is cut of these links. Evidence: what was observed."""
+        """Run the command ``heal`` for what is cut of these links."""
         mended = [name for name, who in self._cuttable(links) if "state" in self._mend("heal", who)]
         return {"filtered": mended} if mended else {}
 

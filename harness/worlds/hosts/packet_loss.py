@@ -33,10 +33,10 @@ class PacketLoss(Packets):
         self._single_links = single_links
 
     def lose(self, links: Collection[Link]) -> PacketsLost:
-        """Lose packets on these links. Evidence: nothing where none of them has two addresses."""
+        """Lose packets on these links."""
         counted = self._links.cut(self._single_links(links), ())
         return {"lost_pct": LOST_PCT, **counted} if counted else {}
 
     def spare(self, links: Collection[Link]) -> LinksCut:
-        """Lose no more on these links. Evidence: how many were ``dropped``, by link."""
+        """Lose no more on these links."""
         return self._links.heal(self._single_links(links), ())

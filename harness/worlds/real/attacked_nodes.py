@@ -16,7 +16,7 @@ from harness.worlds.hosts import Address, NodeState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import ClusterView, Link, Links, NodeProcesses
-from nemesis.evidence import Killed, LinksCut, ProcessSeen, Resumed, Stopped
+from nemesis.evidence import Killed, LinksCut, ProcessSeen
 from workloads import Clock
 
 #: The time that a node may take to end by itself, and the time between looks at it.
@@ -59,13 +59,13 @@ class AttackedNodes(NodeProcesses, Links):
         return msgspec.structs.replace(view, running=running)
 
     def kill(self, node: int) -> Killed:
-        """End the process at once. Evidence: ``exit``, ``pid``, and ``connect``: the answer to a client."""
+        """End the process at once."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         evidence = self.nodes.process(node).kill()
         return {**evidence, "connect": self._probe(self.nodes.host.address(node))}
 
-    def stop(self, node: int) -> Stopped:
-        """Ask the process to end. Evidence: ``pid`` and ``signal``; nothing if it is frozen or dead."""
+    def stop(self, node: int) -> ProcessSeen:
+        """Ask the process to end."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         if node in self._ending or self.nodes.process(node).state() is not NodeState.RUNNING:
             return {}
@@ -75,8 +75,7 @@ class AttackedNodes(NodeProcesses, Links):
     def restart(self, node: int) -> ProcessSeen:
         """Start a dead node again. The process runs when this returns, and is ready some tenths of a second later.
 
-        A node that was asked to end is started now, or as soon as it has ended. Evidence: its ``state``, and for such a
-        node its end (``exit``), or ``"state": "ending"``.
+        A node that was asked to end is started now, or as soon as it has ended.
         """
         if node in self._returning:
             return {}
@@ -86,10 +85,10 @@ class AttackedNodes(NodeProcesses, Links):
         return self._start(node) if self.nodes.process(node).state() is NodeState.DEAD else {}
 
     def pause(self, node: int) -> ProcessSeen:
-        """Freeze the process. Evidence: ``state`` ("T") and ``pid``."""
+        """Freeze the process."""
         return self.nodes.process(node).pause()
 
-    def resume(self, node: int) -> Resumed:
+    def resume(self, node: int) -> ProcessSeen:
         """Let a frozen process run. It first reads the cuts and heals that it missed."""
         if self.nodes.process(node).state() is not NodeState.PAUSED:
             return {}
@@ -98,11 +97,11 @@ class AttackedNodes(NodeProcesses, Links):
         return {**evidence, "links_updated": updated()}
 
     def cut(self, links: Collection[Link]) -> LinksCut:
-        """Cut these links. Evidence: the links that each end holds back, or packets dropped by link."""
+        """Cut these links."""
         return self.nodes.host.links.cut(self.nodes.single_links(links), self._listening())
 
     def heal(self, links: Collection[Link]) -> LinksCut:
-        """Heal these links. Evidence: as for :meth:`cut`, counted until now."""
+        """Heal these links."""
         return self.nodes.host.links.heal(self.nodes.single_links(links), self._listening())
 
     def _return(self, node: int, until_us: int) -> ProcessSeen:

@@ -35,18 +35,7 @@ from nemesis.cluster import (
     PartitionView,
     Target,
 )
-from nemesis.evidence import (
-    DirectoryFailed,
-    DirectoryReplaced,
-    Killed,
-    LinksCut,
-    LinksRestored,
-    LinksSlowed,
-    PowerLost,
-    ProcessSeen,
-    Resumed,
-    Stopped,
-)
+from nemesis.evidence import DirectoryFailed, Killed, LinksCut, LinksSlowed, PowerLost, ProcessSeen
 from workloads import LogPartition
 
 #: The operating system's words for a process that was killed.
@@ -232,7 +221,7 @@ class SimulatedCluster:
         self.kill(node)
 
     def cut_power(self, node: int) -> PowerLost:
-        """Every log of the node ends where its disk last flushed it. Evidence: see :meth:`Disk.lose_power`."""
+        """Every log of the node ends where its disk last flushed it."""
         evidence = self.kill(node)
         if not evidence:
             return {}
@@ -256,14 +245,14 @@ class SimulatedCluster:
             return evidence
         return {**evidence, **self.kill(node), "exit": NO_DIRECTORY}
 
-    def replace(self, node: int) -> DirectoryReplaced:
+    def replace(self, node: int) -> DirectoryFailed:
         """See :meth:`nemesis.disk_parts.LogDirectories.replace`. ``replaced`` are the records that are gone."""
         gone = {} if self._processes[node].alive else self._disks[node].replace()
         if any(gone.values()):
             self.damaged.append(NodeId(node))
         return {"replaced": gone} if gone else {}
 
-    def stop(self, node: int) -> Stopped:
+    def stop(self, node: int) -> ProcessSeen:
         """It leaves as soon as its leaderships are handed over; its disk then has everything."""
         return self._shutdown.ask(node, self._processes[node])
 
@@ -289,7 +278,7 @@ class SimulatedCluster:
         process.freeze()
         return {"state": "frozen", "incarnation": process.incarnation}
 
-    def resume(self, node: int) -> Resumed:
+    def resume(self, node: int) -> ProcessSeen:
         """Handle now what waited, in order."""
         process = self._processes[node]
         if not process.frozen:
@@ -312,11 +301,11 @@ class SimulatedCluster:
         return {"dropped": sum(cut.dropped for cut in ended), "delayed": sum(cut.delayed for cut in ended)}
 
     def slow(self, links: Collection[Link]) -> LinksSlowed:
-        """Deliver late over these links. Evidence: the links that were not ``slow`` before."""
+        """Deliver late over these links."""
         fresh = self._network.slow(links)
         return {"slow": [f"{source}>{target}" for source, target in fresh]} if fresh else {}
 
-    def restore(self, links: Collection[Link]) -> LinksRestored:
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver as before."""
         slow = self._network.restore_link_speed(links)
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}

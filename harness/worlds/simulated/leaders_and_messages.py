@@ -14,7 +14,7 @@ from harness.ground.errors import HarnessError
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
-from nemesis.evidence import LeaderMoved, LinksCut, MessageReleased, MessagesTaken
+from nemesis.evidence import LeaderMoved, LinksCut, MessagesTaken
 from workloads import LogPartition
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
@@ -56,7 +56,7 @@ class SimulatedLeadership:
         self._controller = controller
 
     def move_leader(self, partition: str, broker: int) -> LeaderMoved:
-        """Have the controller elect ``broker``. Evidence: the ``leader`` and its epoch, or why it ``refused``."""
+        """Have the controller elect ``broker``."""
         process, core = self._controller()
         log_partition = TopicPartition(*LogPartition.named(partition))
         if not process.alive or process.frozen:
@@ -83,11 +83,11 @@ class SimulatedMessages:
         self._network = network
 
     def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
-        """Hold messages back when they are sent. Evidence: the links that are ``filtered``."""
+        """Hold messages back when they are sent."""
         return self._filter(links, api, "hold", keeps=True)
 
     def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
-        """Drop messages when they are sent. Evidence: the links that are ``filtered``."""
+        """Drop messages when they are sent."""
         return self._filter(links, api, "drop", keeps=False)
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
@@ -97,8 +97,8 @@ class SimulatedMessages:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
-    def release_one(self, link: Link, *, newest: bool) -> MessageReleased:
-        """Deliver one message that ``link`` holds. Evidence: the kind that was ``released``."""
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
+        """Deliver one message that ``link`` holds."""
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 

@@ -19,7 +19,7 @@ from harness.ground.errors import HarnessError
 from harness.ground.observations import Fact
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from nemesis.evidence import ProcessSeen, Stopped
+from nemesis.evidence import ProcessSeen
 
 #: Messages that may wait for a frozen process, as in its sockets' receive buffers: far more than a run's writes during
 #: a pause. More is an error of the harness: a message that disappears here would look like a fault that is not in the
@@ -172,8 +172,8 @@ class SimulatedShutdown:
     def __contains__(self, node: object) -> bool:
         return node in self._leaving
 
-    def ask(self, node: int, process: Process) -> Stopped:
-        """Let a running broker leave. Evidence: its ``incarnation`` and that it is ``ending``."""
+    def ask(self, node: int, process: Process) -> ProcessSeen:
+        """Let a running broker leave."""
         broker = process.core
         if not isinstance(broker, Broker) or not process.alive or process.frozen or node in self._leaving:
             return {}
