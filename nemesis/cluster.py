@@ -29,10 +29,10 @@ from nemesis.evidence import (
     LeaderMoved,
     LinksCut,
     LinksSlowed,
-    MessagesTaken,
     PacketsLost,
     PowerLost,
     ProcessSeen,
+    ProducerDied,
     Reassigned,
 )
 from nemesis.succession import Succession
@@ -186,10 +186,10 @@ class Messages(Protocol):
     (``"whole_connection": True``). Several may last on one link; a message is taken by the one that began first.
     """
 
-    def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Keep what is sent over these links from now on, until :meth:`release`."""
 
-    def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Throw away what is sent over these links from now on, until :meth:`release`."""
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
@@ -227,21 +227,10 @@ class WallClocks(Protocol):
         """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
 
 
-class EndedProducer(Protocol):
-    """A producer that was ended: the ``instance``, its ``outstanding`` sends, and the ``successor`` that took over."""
-
-    @property
-    def instance(self) -> int: ...  # noqa: D102
-    @property
-    def outstanding(self) -> int: ...  # noqa: D102
-    @property
-    def successor(self) -> int: ...  # noqa: D102
-
-
 class ClientProcesses(Protocol):
     """The workload's own producers; the workload offers them in every world."""
 
-    def crash_producer(self, pick: int) -> EndedProducer:
+    def crash_producer(self, pick: int) -> ProducerDied:
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.

@@ -51,8 +51,8 @@ class PowerLost(Killed, total=False):
 class Corruption(TypedDict, total=False):
     """The record that was damaged on a disk.
 
-    ``offset`` is the first one of its batch, ``read_again`` says whether the next start looks at it; ``lost`` are the
-    records that this start will drop. ``position``, ``before`` and ``after`` are of the byte in ``file``.
+    ``offset`` is the first one of its batch; ``lost`` are the records that the next start drops, which looks at it if
+    it is ``read_again``. ``position``, ``before`` and ``after`` are of the byte in ``file``.
     """
 
     partition: str
@@ -177,7 +177,7 @@ class ProducerDied(TypedDict, total=False):
 
 
 class LinksCut(TypedDict, total=False):
-    """Links that deliver nothing, or deliver again: counts by link, by node, or in all; ``released`` is a message."""
+    """Links that deliver nothing, or not every message, or deliver again: counts by link, by node, or in all."""
 
     cut: int
     under_way: str
@@ -186,6 +186,7 @@ class LinksCut(TypedDict, total=False):
     filtered: list[str]
     dropped: dict[str, int] | int
     delayed: int
+    whole_connection: bool
     released: str
 
 
@@ -193,12 +194,6 @@ class PacketsLost(LinksCut, total=False):
     """Links that lose a share of their packets."""
 
     lost_pct: int
-
-
-class MessagesTaken(LinksCut, total=False):
-    """Links on which messages are held or dropped, or all of a connection."""
-
-    whole_connection: bool
 
 
 class LinksSlowed(TypedDict, total=False):
@@ -217,8 +212,6 @@ class ConnectionsHeld(TypedDict, total=False):
     connections: dict[str, list[str]]
 
 
-#: The facts of an act that only its fault knows.
-Facts: TypeAlias = Mapping[str, Any]
 #: By the number of the node that was hit. Who reads it names the act: ``of_nodes: Mapping[str, PowerLost]``.
 ByNode: TypeAlias = Mapping[str, Any]
 #: The evidence that a receipt keeps: by node where nodes were hit, of the act itself where links were.

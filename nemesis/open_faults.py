@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
-from nemesis.evidence import DirectoryFailed, Facts, Observed, by_node
+from nemesis.evidence import DirectoryFailed, Observed, by_node
 from nemesis.faults import Aim, Fault
 from nemesis.receipts import PartitionWatch, Receipt, degraded_to, effect_shown, moved, out_of_sync, touched
 from nemesis.repairs import Repair
@@ -143,13 +143,13 @@ class OpenFaults:
         lasting = [fault.fault for fault in self._open.values()]
         return list(dict.fromkeys(fault.undone_by for fault in lasting if isinstance(fault, kind)))
 
-    def undo(self, repair: Repair[Any], whom: int | Collection[Link]) -> Facts:
+    def undo(self, repair: Repair[Any], whom: int | Collection[Link]) -> Observed:
         """Repair a node, or links: faults hold ``whom`` no longer, and those that hold nothing else have ended.
 
         Where nothing was observed, nothing was undone.
         """
         view, these = self.view(), {whom} if isinstance(whom, int) else set(whom)
-        evidence: Facts = repair.do(self._target, whom)
+        evidence: Observed = repair.do(self._target, whom)
         for sequence, fault in [*self._open.items()] if evidence else ():
             if fault.fault.undone_by == repair and fault.left & these:
                 fault.left -= these

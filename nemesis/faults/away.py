@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Facts, ProcessSeen
+from nemesis.evidence import Observed, ProcessSeen
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -43,5 +43,5 @@ class AwayWiped(Away, frozen=True):
     degraded_to: ClassVar[str] = "away"
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Facts:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         return {**require(target.files).wipe(node), **self.undone_by.do(target, node)}

@@ -48,5 +48,4 @@ class ClientCrash(NodeFault, frozen=True):
 
     @override
     def hit(self, target: Target, aim: Aim, node: int) -> ProducerDied:
-        crashed = require(target.clients).crash_producer(self.role.pick)
-        return {"instance": crashed.instance, "outstanding": crashed.outstanding, "successor": crashed.successor}
+        return require(target.clients).crash_producer(self.role.pick)

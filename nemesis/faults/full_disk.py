@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import DiskFilled, Facts
+from nemesis.evidence import DiskFilled, Observed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 
@@ -34,6 +34,6 @@ class FullDisk(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> DiskFilled:
         return require(target.disk_space).fill(node)
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Facts:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         """Make room. The evidence names how the process ended, if it did, and that it was started again."""
         return {**super().undo(target, aim, node), **START.do(target, node)}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import Facts, Finalized, NodeSaid, Prepared
+from nemesis.evidence import Finalized, NodeSaid, Observed, Prepared
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -49,7 +49,7 @@ class Upgrade(OperatorStep, frozen=True):
         return ", ".join(f"from {before} to {wanted}" for before, wanted in forms)
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Facts:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         succession, processes = require(target.succession), require(target.processes)
         before, stopped = succession.observe(node), processes.stop(node)
         if not stopped:  # it is frozen or dead
@@ -63,7 +63,7 @@ class Upgrade(OperatorStep, frozen=True):
         return seen.get("incarnation") != begun.get("incarnation")
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Facts:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         succession = require(target.succession)
         seen = succession.observe(node)
         return {**seen, **succession.describe(node)} if seen else {}

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Facts
+from nemesis.evidence import Observed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 from nemesis.roles import RoleKind
@@ -43,7 +43,7 @@ class Doze(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
     spares_process: ClassVar[bool] = True
 
-    def hit(self, target: Target, aim: Aim, node: int) -> Facts:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         """Let it sleep."""
         return require(target.processes).pause(node)
 '''

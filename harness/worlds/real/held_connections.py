@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nemesis.cluster import Link, Links, Messages
-from nemesis.evidence import LinksCut, MessagesTaken
+from nemesis.evidence import LinksCut
 
 
 class HeldConnections(Messages, Links):
@@ -31,11 +31,11 @@ class HeldConnections(Messages, Links):
         held = {link for _, _, link in self._held}
         return self._links.heal([link for link in links if link not in held])
 
-    def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Hold everything on these links."""
         return self._hold(links, "hold", api)
 
-    def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Hold everything on these links, since dropping is impossible."""
         return self._hold(links, "drop", api)
 
@@ -50,7 +50,7 @@ class HeldConnections(Messages, Links):
         """Do nothing, because single messages cannot be told apart."""
         return {}
 
-    def _hold(self, links: Collection[Link], action: str, api: str) -> MessagesTaken:
+    def _hold(self, links: Collection[Link], action: str, api: str) -> LinksCut:
         self._held.update((action, api, link) for link in links)
         evidence = self._links.cut(links)
         return {**evidence, "whole_connection": True} if evidence else {}

@@ -14,7 +14,7 @@ from harness.ground.errors import HarnessError
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
-from nemesis.evidence import LeaderMoved, LinksCut, MessagesTaken
+from nemesis.evidence import LeaderMoved, LinksCut
 from workloads import LogPartition
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
@@ -82,11 +82,11 @@ class SimulatedMessages:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def hold(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Hold messages back when they are sent."""
         return self._filter(links, api, "hold", keeps=True)
 
-    def drop(self, links: Collection[Link], api: str = "") -> MessagesTaken:
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Drop messages when they are sent."""
         return self._filter(links, api, "drop", keeps=False)
 
@@ -102,7 +102,7 @@ class SimulatedMessages:
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 
-    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> MessagesTaken:
+    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> LinksCut:
         if api and api not in APIS:
             raise HarnessError(
                 f'the reference broker has no messages of the API "{api}"; choose one of {", ".join(APIS)}'

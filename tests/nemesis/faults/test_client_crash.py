@@ -29,7 +29,7 @@ class Producers:
 
     def crash_producer(self, pick):
         self.crashed.append(pick)
-        return CrashedProducer(2, 5, 9)
+        return CrashedProducer(instance=2, outstanding=5, successor=9)
 
 
 @pytest.fixture
