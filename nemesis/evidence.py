@@ -13,14 +13,14 @@ from typing import Any, Final, TypeAlias, TypedDict, is_typeddict
 import msgspec
 
 
-class Answer(TypedDict, total=False):
-    """An answer of the controller, or of a node: why it would not, or why it is not known whether it did."""
+class WhyNot(TypedDict, total=False):
+    """The reason why the controller, or a node, would not, or why it is not known whether it did."""
 
     refused: str
     unconfirmed: str
 
 
-class ProcessSeen(Answer, total=False):
+class ProcessSeen(WhyNot, total=False):
     """A process that was started, frozen, awakened (messages had ``waited``), or asked to end by a ``signal``."""
 
     exit: str | None
@@ -110,7 +110,7 @@ class DiskSlowed(TypedDict, total=False):
     limit: int | str | None
 
 
-class LeaderMoved(Answer, total=False):
+class LeaderMoved(WhyNot, total=False):
     """A log partition after its leader was moved, as the controller has it."""
 
     leader: int | None
@@ -118,7 +118,7 @@ class LeaderMoved(Answer, total=False):
     election: str
 
 
-class Reassigned(Answer, total=False):
+class Reassigned(WhyNot, total=False):
     """A log partition after a reassignment; ``in_one_rack`` are those of its replicas that share one."""
 
     replicas: list[int]
@@ -140,7 +140,7 @@ class Prepared(NodeSaid, total=False):
     wanted: str
 
 
-class MembersChanged(Answer, DiskDamaged, total=False):
+class MembersChanged(WhyNot, DiskDamaged, total=False):
     """Controllers that vote, replicas as they were asked for by log partition, brokers that the cluster knows."""
 
     voters: list[int]
@@ -155,7 +155,7 @@ class Described(NodeSaid, MembersChanged, total=False):
     changed: dict[str, str]
 
 
-class Finalized(Answer, total=False):
+class Finalized(WhyNot, total=False):
     """The features of the cluster, by level."""
 
     features_before: dict[str, int]

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from nemesis.cluster import CLIENTS
-from nemesis.evidence import Answer, CopyTaken, PowerLost
+from nemesis.evidence import CopyTaken, PowerLost, WhyNot
 from nemesis.faults import FaultKind, fault_kind
 from nemesis.receipts import Receipt
 
@@ -160,7 +160,7 @@ def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int
 
 
 def _may_have_happened(receipt: Receipt) -> bool:
-    of_nodes: Mapping[str, Answer] = receipt.of_nodes
+    of_nodes: Mapping[str, WhyNot] = receipt.of_nodes
     return any(seen and "refused" not in seen for seen in of_nodes.values())
 
 

@@ -78,7 +78,7 @@ class NodeProcess(ABC):
         return self._signal(SIGSTOP, "[Tt]")
 
     def resume(self) -> ProcessSeen:
-        """Send SIGCONT."""
+        """Send SIGCONT, and wait until the process runs."""
         return self._signal(SIGCONT, "[!Tt]")
 
     def terminate(self) -> ProcessSeen:

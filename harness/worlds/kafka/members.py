@@ -16,7 +16,7 @@ from harness.worlds.kafka.formatting import directory_id
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.storage import FileStorage
 from nemesis.cluster import CONTROLLER
-from nemesis.evidence import Answer, MembersChanged
+from nemesis.evidence import MembersChanged, WhyNot
 
 Numbers = TypeVar("Numbers", bound=Collection[int])
 
@@ -157,4 +157,4 @@ def answered(ask: Callable[[], Act]) -> Act:
     try:
         return ask()
     except (HostError, KafkaError) as error:
-        return cast("Act", Answer(unconfirmed=without_secrets(str(error) or type(error).__name__)))
+        return cast("Act", WhyNot(unconfirmed=without_secrets(str(error) or type(error).__name__)))

@@ -11,7 +11,7 @@ from typing_extensions import override
 from harness.ground.errors import HostError
 from harness.worlds.clients import without_secrets
 from nemesis.cluster import Leadership, PartitionView, Reassignment
-from nemesis.evidence import Answer, LeaderMoved, Reassigned
+from nemesis.evidence import LeaderMoved, Reassigned, WhyNot
 
 #: A controller decides in milliseconds; a view of it is made a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
@@ -55,9 +55,9 @@ class ConfirmedLeadership(Leadership):
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
-    ) -> tuple[Answer, PartitionView]:
+    ) -> tuple[WhyNot, PartitionView]:
         """The refusal, as evidence, and the partition's state once it is as wanted or the limit has passed."""
-        why_not: Answer = {}
+        why_not: WhyNot = {}
         limit_s = CONFIRM_LIMIT_S
         try:
             if refused := request():

@@ -133,7 +133,7 @@ class Disks:
         self._unread = unread
 
     def wipe(self, node: int) -> DiskDamaged:
-        """See :meth:`Files.wipe`."""
+        """Empty the disk of a dead broker."""
         if not self._dead(node):
             return {}
         self._damaged.append(NodeId(node))
@@ -163,7 +163,7 @@ class Disks:
         }
 
     def lie(self, node: int) -> DiskLied:
-        """See :meth:`WriteCaches.lie`."""
+        """Let the disk call flushed what it keeps in its cache."""
         disk = self._disks[node]
         if disk.lies:
             return {}
@@ -173,7 +173,7 @@ class Disks:
         return {"lies": {str(partition): log.durable_offset for partition, log in disk.logs.items()}}
 
     def obey(self, node: int) -> DiskLied:
-        """See :meth:`WriteCaches.obey`."""
+        """Let the disk write what is in its cache."""
         disk = self._disks[node]
         if not disk.lies:
             return {}

@@ -89,7 +89,7 @@ class SimulatedReplicas:
         return replica.stable_end() if replica is not None and replica.leading else None
 
     def flush(self, node: int) -> Flushed:
-        """See :meth:`harness.worlds.contract.Replicas.flush`."""
+        """Force to disk what the broker has written, its checkpoints too."""
         broker = self._cluster.broker(node)
         if broker is None:
             return {}
