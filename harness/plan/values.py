@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from re import Pattern
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
@@ -82,7 +83,8 @@ def form(pattern: Pattern[str], problem: str) -> ReadBy:
     return ReadBy(by)
 
 
-def keys_of(record: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+@cache
+def keys_of(record: type[msgspec.Struct]) -> Mapping[str, FieldInfo]:
     """The keys of a table, by name: its fields, but those that are marked ``in_plans=False``."""
     fields = msgspec.structs.fields(record)
     return {field.name: field for field in fields if not _is_elsewhere(field)}
