@@ -1,10 +1,10 @@
 """The keys of a plan's file, table by table. A struct is a table, and its fields say all of a key that is known.
 
-The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`, that
-of a world is :class:`harness.plan.world_keys.WorldTable`, with ``inventory`` and ``security`` in modules of their names;
-entries of ``[[schedule]]`` and ``[[writes]]`` are in :mod:`harness.plan.listed_runs`. Reading, writing back, the page of
-keys, bounds, and what is misplaced or idle follow from these. A key that runs or worlds have too is a field of the same
-name in :class:`harness.plan.model.RunSpec` or :mod:`harness.plan.worlds`.
+The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`; a
+world's is :class:`harness.plan.world_keys.WorldTable`, with ``inventory`` and ``security`` in modules of their names;
+entries of ``[[schedule]]`` and ``[[writes]]`` are in :mod:`harness.plan.listed_runs`. Reading, writing back, the page
+of keys, bounds, and what is misplaced or idle follow from these. A key that runs or worlds have too is a field of the
+same name in :class:`harness.plan.model.RunSpec` or :mod:`harness.plan.worlds`.
 """
 
 from __future__ import annotations

@@ -33,9 +33,8 @@ def part(name: str) -> Any:
 @pytest.mark.parametrize("capability", Capability)
 def test_every_act_of_a_part_says_which_facts_it_leaves(capability: Capability) -> None:
     acts = [act for name, act in vars(part(capability)).items() if not name.startswith("_") and callable(act)]
+    assert {get_type_hints(act)["return"].__name__ for act in acts} <= ACTS.keys()
     assert acts
-    for act in acts:
-        assert get_type_hints(act)["return"] in ACTS.values(), act.__qualname__
 
 
 def test_what_the_simulated_cluster_observes_has_the_names_and_types_of_the_act() -> None:
