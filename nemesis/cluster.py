@@ -22,7 +22,19 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from nemesis.disk_parts import DiskSpace, DiskSpeed, Files, LogDirectories, WriteCaches
-from nemesis.evidence import Evidence
+from nemesis.evidence import (
+    ClockSet,
+    ConnectionsHeld,
+    Killed,
+    LeaderMoved,
+    LinksCut,
+    LinksSlowed,
+    PacketsLost,
+    PowerLost,
+    ProcessSeen,
+    ProducerDied,
+    Reassigned,
+)
 from nemesis.succession import Succession
 
 CONTROLLER: Final = 100
@@ -94,95 +106,75 @@ class ClusterView(msgspec.Struct, frozen=True):
 class NodeProcesses(Protocol):
     """The processes of the nodes, brokers and controllers."""
 
-    def kill(self, node: int) -> Evidence:
+    def kill(self, node: int) -> Killed:
         """End the process at once (SIGKILL). What the operating system holds survives; memory does not."""
-        ...
 
-    def stop(self, node: int) -> Evidence:
+    def stop(self, node: int) -> ProcessSeen:
         """Ask the process to end, as an operator does (SIGTERM): it hands over what it leads and writes all to disk.
 
         Clients go on meanwhile, so this returns when the node was asked; from then on it does not count as running.
         :meth:`restart` starts it when it has ended.
         """
-        ...
 
-    def restart(self, node: int) -> Evidence:
+    def restart(self, node: int) -> ProcessSeen:
         """Start a dead node again on its old disk; nothing if it runs."""
-        ...
 
-    def pause(self, node: int) -> Evidence:
+    def pause(self, node: int) -> ProcessSeen:
         """Freeze the process (SIGSTOP); its sockets stay open."""
-        ...
 
-    def resume(self, node: int) -> Evidence:
+    def resume(self, node: int) -> ProcessSeen:
         """Let a frozen process run (SIGCONT)."""
-        ...
 
 
 class Power(Protocol):
     """The power supply of the nodes' machines. :meth:`NodeProcesses.restart` brings a node back."""
 
-    def cut_power(self, node: int) -> Evidence:
+    def cut_power(self, node: int) -> PowerLost:
         """End the process at once, and lose what was not yet forced to its disk (fsync)."""
-        ...
 
 
 class Links(Protocol):
     """The connections between nodes, and between nodes and clients."""
 
-    def cut(self, links: Collection[Link]) -> Evidence:
+    def cut(self, links: Collection[Link]) -> LinksCut:
         """Deliver nothing over these links until they are healed."""
-        ...
 
-    def heal(self, links: Collection[Link]) -> Evidence:
+    def heal(self, links: Collection[Link]) -> LinksCut:
         """Deliver again over these links."""
-        ...
 
 
 class LinkSpeed(Protocol):
     """The speed at which links deliver."""
 
-    def slow(self, links: Collection[Link]) -> Evidence:
+    def slow(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver over these links late, or little at a time, until :meth:`restore`."""
-        ...
 
-    def restore(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver over these links as fast as before."""
-        ...
 
 
 class Connections(Protocol):
     """The TCP connections that are open over a link: those that its source opened to its target."""
 
-    def hold(self, links: Collection[Link]) -> Evidence:
+    def hold(self, links: Collection[Link]) -> ConnectionsHeld:
         """Hold what is sent from now on over the ``connections`` that are open now, until :meth:`deliver`.
 
         Connections that are opened later work. Nothing tells either end: a source that gives up and closes has still
-        sent what it sent. Evidence: ``connections`` by link, each by its source's address; nothing where none is open.
+        sent what it sent.
         """
-        ...
 
-    def deliver(self, links: Collection[Link]) -> Evidence:
-        """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent.
-
-        Evidence: ``dropped`` packets by link; 0 where nothing was sent meanwhile.
-        """
-        ...
+    def deliver(self, links: Collection[Link]) -> LinksCut:
+        """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent."""
 
 
 class Packets(Protocol):
     """The packets on their way over links. TCP sends again what was lost, so all arrives, some of it late."""
 
-    def lose(self, links: Collection[Link]) -> Evidence:
-        """Lose a share of the packets on these links, each by chance, until :meth:`spare`.
+    def lose(self, links: Collection[Link]) -> PacketsLost:
+        """Lose a share of the packets on these links, each by chance, until :meth:`spare`."""
 
-        Evidence: ``lost_pct``, the share, and ``dropped`` packets by link so far.
-        """
-        ...
-
-    def spare(self, links: Collection[Link]) -> Evidence:
-        """Lose no more packets on these links. Evidence: ``dropped`` packets by link."""
-        ...
+    def spare(self, links: Collection[Link]) -> LinksCut:
+        """Lose no more packets on these links."""
 
 
 class Messages(Protocol):
@@ -194,28 +186,20 @@ class Messages(Protocol):
     (``"whole_connection": True``). Several may last on one link; a message is taken by the one that began first.
     """
 
-    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Keep what is sent over these links from now on, until :meth:`release`."""
-        ...
 
-    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Throw away what is sent over these links from now on, until :meth:`release`."""
-        ...
 
-    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
         """End an ``action`` ("hold" or "drop") on the messages of ``api`` on these links; an empty one: every action.
 
         What it held is delivered, in the order in which it was sent, unless another that lasts holds or drops it.
-        Evidence: how many messages were ``held`` and ``dropped``, where they can be counted.
         """
-        ...
 
-    def release_one(self, link: Link, *, newest: bool) -> Evidence:
-        """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts.
-
-        Evidence: ``released``, its API; nothing where none is held, or where a world cannot tell messages apart.
-        """
-        ...
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
+        """Deliver the oldest or the ``newest`` message that is held on ``link``; all that holds it lasts."""
 
 
 class Leadership(Protocol):
@@ -225,51 +209,33 @@ class Leadership(Protocol):
     ``unconfirmed`` likewise.
     """
 
-    def move_leader(self, partition: str, broker: int) -> Evidence:
-        """Make ``broker``, which must be in sync, the leader. Evidence: ``leader`` and ``leader_epoch`` afterwards."""
-        ...
+    def move_leader(self, partition: str, broker: int) -> LeaderMoved:
+        """Make ``broker``, which must be in sync, the leader."""
 
 
 class Reassignment(Protocol):
     """Replicas, changed on purpose. Refusals as with :class:`Leadership`."""
 
-    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
-
-        Evidence: ``replicas`` afterwards, which begin with the wanted ones and hold those that still have to leave.
-        """
-        ...
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Reassigned:
+        """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards."""
 
 
 class WallClocks(Protocol):
     """The nodes' wall clocks."""
 
-    def set(self, node: int, offset_ms: int) -> Evidence:
+    def set(self, node: int, offset_ms: int) -> ClockSet:
         """Let the node's wall clock be wrong by so much from now on; 0 sets it right."""
-        ...
-
-
-class EndedProducer(Protocol):
-    """A producer that was ended: the ``instance``, its ``outstanding`` sends, and the ``successor`` that took over."""
-
-    @property
-    def instance(self) -> int: ...  # noqa: D102
-    @property
-    def outstanding(self) -> int: ...  # noqa: D102
-    @property
-    def successor(self) -> int: ...  # noqa: D102
 
 
 class ClientProcesses(Protocol):
     """The workload's own producers; the workload offers them in every world."""
 
-    def crash_producer(self, pick: int) -> EndedProducer:
+    def crash_producer(self, pick: int) -> ProducerDied:
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
         On real machines an answer may be on its way to the history already, so fewer may end without an outcome.
         """
-        ...
 
 
 class Capability(StrEnum):

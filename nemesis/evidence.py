@@ -1,22 +1,58 @@
-"""Evidence: what was observed of one act, at a node or on links. Nothing observed is an empty mapping.
+"""Evidence: the facts that an act left, as they were observed. Nothing observed is an empty mapping.
 
-Several acts on one node make one evidence: their mappings are joined, as in ``{**killed, **wiped}``. That is why this
-is a mapping and no struct: it is written in the order in which things were observed, with no name that was not.
+Each act has a type of its own; who performs it gives that, and who reads it names that. Several acts on one node make
+one evidence: their mappings are joined, as in ``{**killed, **wiped}``. That is why these are mappings: they are written
+in the order in which things were observed, with no name that was not. A world observes those of the names that it can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Final, TypeAlias, TypedDict, is_typeddict
 
 import msgspec
+
+
+class WhyNot(TypedDict, total=False):
+    """The reason why the controller, or a node, would not, or why it is not known whether it did."""
+
+    refused: str
+    unconfirmed: str
+
+
+class ProcessSeen(WhyNot, total=False):
+    """A process that was started, frozen, awakened (messages had ``waited``), or asked to end by a ``signal``."""
+
+    exit: str | None
+    pid: int | str
+    incarnation: int
+    state: str
+    words: str
+    signal: int
+    waited: int
+    links_updated: bool
+
+
+class Killed(ProcessSeen, total=False):
+    """A process that was killed; ``connect`` is what a client meets there."""
+
+    connect: str
+
+
+class PowerLost(Killed, total=False):
+    """A loss of power: records that were lost, and of these the flushed, by log partition, or bytes of segments."""
+
+    lost: dict[str, int]
+    lost_flushed: dict[str, int] | int
+    log_bytes_before: int
+    log_bytes_after: int
 
 
 class Corruption(TypedDict, total=False):
     """The record that was damaged on a disk.
 
-    ``offset`` is the first one of its batch, ``read_again`` says whether the next start looks at it; ``lost`` are the
-    records that this start will drop. ``position``, ``before`` and ``after`` are of the byte in ``file``.
+    ``offset`` is the first one of its batch; ``lost`` are the records that the next start drops, which looks at it if
+    it is ``read_again``. ``position``, ``before`` and ``after`` are of the byte in ``file``.
     """
 
     partition: str
@@ -30,98 +66,170 @@ class Corruption(TypedDict, total=False):
     after: int
 
 
-class Evidence(TypedDict, total=False):
-    """The facts that one act showed; each act has the names of its group, in every world."""
+class DiskDamaged(TypedDict, total=False):
+    """The disk of a dead node: what is gone, in records by log partition or in files and bytes, or a changed record."""
 
-    # Asked of the controller, or of a node: why it would not, or why it is not known whether it did.
-    refused: str
-    unconfirmed: str
-    # Processes: how one ended, its number, what a client meets there, and its last words.
-    exit: str | None
-    pid: int | str
-    incarnation: int
-    connect: str
-    words: str
-    signal: int
-    state: str
-    waited: int
-    links_updated: bool
-    # Power and disks: records by log partition, or bytes of log segments.
-    lost: dict[str, int]
-    lost_flushed: dict[str, int] | int
-    log_bytes_before: int
-    log_bytes_after: int
-    log_bytes: int
     wiped: dict[str, int]
     corrupted: Corruption
+
+
+class CopyTaken(PowerLost, DiskDamaged, total=False):
+    """The records that a node lost, whichever act took them."""
+
+
+class DirectoryFailed(Killed, total=False):
+    """A log directory that failed, by the log partitions in it, or was replaced: records that are gone by partition."""
+
     failed: list[str]
     replaced: dict[str, int]
+
+
+class DiskLied(TypedDict, total=False):
+    """A disk that began to lie, with what was durable before, or stopped, with what it wrote: records, or bytes."""
+
     lies: dict[str, int]
-    cached: dict[str, int]
     durable_log_bytes: int
+    cached: dict[str, int]
+    log_bytes: int
+
+
+class DiskFilled(TypedDict, total=False):
+    """A disk that was filled, or has room again, and how the node's process had ended meanwhile, if it had."""
+
     filled_bytes: int
     free_bytes: int
     freed_bytes: int
-    flushed: dict[str, int] | int
+    exit: str | None
+
+
+class DiskSlowed(TypedDict, total=False):
+    """A slow disk, and the ``limit`` that the kernel lists."""
+
     device: str
     writes_per_second: int
     limit: int | str | None
-    # Leaders and replicas, as the controller has them afterwards.
+
+
+class LeaderMoved(WhyNot, total=False):
+    """A log partition after its leader was moved, as the controller has it."""
+
     leader: int | None
     leader_epoch: int
-    replicas: list[int]
     election: str
-    # Of these, those that are together in a rack.
+
+
+class Reassigned(WhyNot, total=False):
+    """A log partition after a reassignment; ``in_one_rack`` are those of its replicas that share one."""
+
+    replicas: list[int]
+    leader: int | None
+    leader_epoch: int
     in_one_rack: dict[str, list[int]]
-    # Forms of nodes: the release that is wanted, the one that runs, features by level, and settings in effect.
-    wanted: str
+
+
+class NodeSaid(TypedDict, total=False):
+    """The words of a node since its newest start, which is the ``incarnation``: its release."""
+
     version: str
-    features: dict[str, int]
-    features_before: dict[str, int]
-    changed: dict[str, str]
-    # Members of a cluster: controllers that vote, brokers that it knows, replicas as they were asked for.
+    incarnation: int
+
+
+class Prepared(NodeSaid, total=False):
+    """The release that a node is to have, and the one that it has."""
+
+    wanted: str
+
+
+class MembersChanged(WhyNot, DiskDamaged, total=False):
+    """Controllers that vote, replicas as they were asked for by log partition, brokers that the cluster knows."""
+
     voters: list[int]
-    registered: list[int]
     assigned: dict[str, list[int]]
-    # Clocks and clients.
+    registered: list[int]
+
+
+class Described(NodeSaid, MembersChanged, total=False):
+    """A node that is ready, and its cluster: finalized features by level, and the node's settings in effect."""
+
+    features: dict[str, int]
+    changed: dict[str, str]
+
+
+class Finalized(WhyNot, total=False):
+    """The features of the cluster, by level."""
+
+    features_before: dict[str, int]
+    features: dict[str, int]
+
+
+class ClockSet(TypedDict, total=False):
+    """The error of a node's wall clock."""
+
     offset_ms: int
+
+
+class ProducerDied(TypedDict, total=False):
+    """A producer that was ended, its sends without an answer, and the producer that writes on."""
+
     instance: int
     outstanding: int
     successor: int
-    # Links: by link, by the node that holds it back, or in all.
+
+
+class LinksCut(TypedDict, total=False):
+    """Links that deliver nothing, or not every message, or deliver again: counts by link, by node, or in all."""
+
     cut: int
     under_way: str
-    dropped: dict[str, int] | int
-    lost_pct: int
-    delayed: int
     held: dict[str, Any] | int
     silent: list[int]
+    filtered: list[str]
+    dropped: dict[str, int] | int
+    delayed: int
+    whole_connection: bool
+    released: str
+
+
+class PacketsLost(LinksCut, total=False):
+    """Links that lose a share of their packets."""
+
+    lost_pct: int
+
+
+class LinksSlowed(TypedDict, total=False):
+    """Links that became slow, with their limits by link, or are quick again, with what ``passed`` meanwhile."""
+
     slow: list[str]
-    quick: list[str]
     kbit: dict[str, int]
     delay_ms: dict[str, int]
+    quick: list[str]
     passed: dict[str, dict[str, int]]
-    filtered: list[str]
-    released: str
-    whole_connection: bool
+
+
+class ConnectionsHeld(TypedDict, total=False):
+    """The connections that are held, by link."""
+
     connections: dict[str, list[str]]
 
 
-#: By the number of the node that was hit.
-ByNode: TypeAlias = dict[str, Evidence]
+#: By the number of the node that was hit. Who reads it names the act: ``of_nodes: Mapping[str, PowerLost]``.
+ByNode: TypeAlias = Mapping[str, Any]
 #: The evidence that a receipt keeps: by node where nodes were hit, of the act itself where links were.
-Observed: TypeAlias = ByNode | Evidence
+Observed: TypeAlias = Mapping[str, Any]
+#: Every act here; a corruption is a fact of one.
+_ACTS: Final = [kind for kind in [*globals().values()] if is_typeddict(kind) and kind is not Corruption]
 
 
-def by_node(observed: Mapping[str, Any]) -> ByNode:
+def by_node(observed: Observed) -> ByNode:
     """The evidence of each node; nothing of links."""
     return {name: seen for name, seen in observed.items() if name.isdigit()}
 
 
-def check_evidence(observed: Mapping[str, Any]) -> None:
+def check_evidence(observed: Observed) -> None:
     """Look at stored evidence: its names have the types that they have here, and others say nothing.
 
     Raises:
         msgspec.ValidationError: they have not.
     """
-    msgspec.convert(by_node(observed), ByNode)
+    for act in _ACTS:
+        msgspec.convert(by_node(observed), dict[str, act])  # type: ignore[valid-type]

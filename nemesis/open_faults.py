@@ -6,13 +6,13 @@ or links: a start ends the kill of a node, and what was done to its disk while i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
-from nemesis.evidence import Evidence, Observed, by_node
+from nemesis.evidence import DirectoryFailed, Observed, by_node
 from nemesis.faults import Aim, Fault
 from nemesis.receipts import PartitionWatch, Receipt, degraded_to, effect_shown, moved, out_of_sync, touched
 from nemesis.repairs import Repair
@@ -50,7 +50,8 @@ class _OpenFault:
         receipt.begin_evidence = evidence
         receipt.took_effect, receipt.reason = effect_shown(self.aim, evidence, self.fault.shows)
         receipt.degraded_to = degraded_to(evidence, self.fault)
-        failed = {name for seen in by_node(evidence).values() for name in seen.get("failed", ())}
+        of_nodes: Mapping[str, DirectoryFailed] = by_node(evidence)
+        failed = {name for seen in of_nodes.values() for name in seen.get("failed", ())}
         others = tuple(name for name in self._before.partitions if name in failed - {*(receipt.touched or ())})
         receipt.touched = (*(receipt.touched or ()), *others)
 
@@ -142,13 +143,13 @@ class OpenFaults:
         lasting = [fault.fault for fault in self._open.values()]
         return list(dict.fromkeys(fault.undone_by for fault in lasting if isinstance(fault, kind)))
 
-    def undo(self, repair: Repair[Any], whom: int | Collection[Link]) -> Evidence:
+    def undo(self, repair: Repair[Any], whom: int | Collection[Link]) -> Observed:
         """Repair a node, or links: faults hold ``whom`` no longer, and those that hold nothing else have ended.
 
         Where nothing was observed, nothing was undone.
         """
         view, these = self.view(), {whom} if isinstance(whom, int) else set(whom)
-        evidence = repair.do(self._target, whom)
+        evidence: Observed = repair.do(self._target, whom)
         for sequence, fault in [*self._open.items()] if evidence else ():
             if fault.fault.undone_by == repair and fault.left & these:
                 fault.left -= these

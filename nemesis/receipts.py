@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
 from nemesis.cluster import ClusterView, Link, PartitionView
-from nemesis.evidence import ByNode, Observed, by_node, check_evidence
+from nemesis.evidence import ByNode, Observed, WhyNot, by_node, check_evidence
 from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
 
 
@@ -118,7 +118,7 @@ def effect_shown(aim: Aim, observed: Observed, shows: str = "") -> tuple[bool, s
     Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it, one that holds
     ``unconfirmed`` why it is not known whether it did. ``shows`` is what evidence of a node must hold, if anything.
     """
-    of_nodes = by_node(observed)
+    of_nodes: Mapping[str, WhyNot] = by_node(observed)
     refused = [seen["refused"] for seen in of_nodes.values() if "refused" in seen]
     if refused:
         return False, f"refused: {refused[0]}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from nemesis.cluster import Capability, Link, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Observed
 
 #: A node, or links.
 Whom = TypeVar("Whom")
@@ -21,7 +21,7 @@ class Repair(NamedTuple, Generic[Whom]):
 
     verb: str
     needs: Capability
-    do: Callable[[Target, Whom], Evidence]
+    do: Callable[[Target, Whom], Observed]
     in_a_script: str = ""
 
 

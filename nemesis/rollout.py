@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from nemesis.cluster import CONTROLLER, ClusterView, Target, node_name, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import NodeSaid
 from nemesis.faults import Aim, Finalize, Join, Leave, OperatorStep, Replace, Upgrade
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.player import LOOK_EVERY_MS, RunClock
@@ -166,7 +166,7 @@ class Rollout:
             return [] if fault.is_done(node, view, begun, self._seen(node)) else [node]
         return unready
 
-    def _seen(self, node: int) -> Evidence:
+    def _seen(self, node: int) -> NodeSaid:
         return require(self._target.succession).observe(node)
 
     def _why_late(self, view: ClusterView) -> str:

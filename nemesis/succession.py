@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from nemesis.evidence import Evidence
+from nemesis.evidence import Described, Finalized, MembersChanged, NodeSaid, Prepared
 
 FormName = Literal["first", "next"]
 #: The ways in which a node gets its next form: it starts again, or another one takes its place, with the replicas of a
@@ -19,43 +19,30 @@ UpgradeBy = Literal["restart", "replace", "move-and-replace"]
 class Succession(Protocol):
     """The form of each node's next start, and what nodes say of the form that they run in."""
 
-    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
-        """Let ``node`` start in this form from now on. Evidence: ``wanted``, its version.
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Prepared:
+        """Let ``node`` start in this form from now on.
 
         A running process goes on as it is. ``afresh``: once it has ended, the cluster forgets it, and its disk is
         emptied.
         """
-        ...
 
-    def leave(self, node: int) -> Evidence:
+    def leave(self, node: int) -> MembersChanged:
         """Take a controller from the voters, or a broker from the replicas of all its log partitions.
 
-        It runs on. Evidence: ``voters`` afterwards, or ``assigned``, the replicas that were asked for by log partition.
+        It runs on.
         """
-        ...
 
-    def join(self, node: int) -> Evidence:
-        """Make a controller that runs a voter, or give a broker the replicas back that it left. Evidence as above."""
-        ...
+    def join(self, node: int) -> MembersChanged:
+        """Make a controller that runs a voter, or give a broker the replicas back that it left."""
 
-    def observe(self, node: int) -> Evidence:
-        """Read what ``node`` itself has said since its newest start, once it is ready; nothing before.
+    def observe(self, node: int) -> NodeSaid:
+        """Read what ``node`` itself has said since its newest start, once it is ready; nothing before."""
 
-        Evidence: its ``version``, and ``incarnation``, the number of its start.
-        """
-        ...
-
-    def describe(self, node: int) -> Evidence:
-        """Ask the cluster about a node that is ready. Evidence: finalized ``features``, changed settings in effect.
+    def describe(self, node: int) -> Described:
+        """Ask the cluster about a node that is ready.
 
         Of one that began afresh: what was ``wiped``, and the brokers ``registered`` without it, or the ``voters``.
         """
-        ...
 
-    def finalize(self) -> Evidence:
-        """Raise the cluster's features to what the next form supports, after which there is no way back.
-
-        Evidence: ``features`` afterwards and ``features_before``; where they stayed as they were, ``refused`` or
-        ``unconfirmed``.
-        """
-        ...
+    def finalize(self) -> Finalized:
+        """Raise the cluster's features to what the next form supports, after which there is no way back."""

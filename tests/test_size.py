@@ -17,7 +17,7 @@ LINES_MAX: Final = {
     "harness/runs": 6_800,
     "harness/worlds": 18_900,
     "harness/records": 1_600,
-    "harness/plan": 3_250,
+    "harness/plan": 3_220,
     "harness/broker": 11_800,
     "harness/ground": 1_400,
     "checkers": 13_700,

@@ -17,7 +17,7 @@ have written again though the log was well. Then it is closed, and the history s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypedDict
 
 import msgspec
 
@@ -109,7 +109,7 @@ class Trial:
         return msgspec.structs.replace(self.facts, wedged=tuple(sorted(self._wedged)), errors=errors)
 
 
-class CrashedProducer(NamedTuple):
+class CrashedProducer(TypedDict, total=False):
     """A producer that died: number of its ``instance``, its ``outstanding`` sends, number of the ``successor``."""
 
     instance: int
@@ -142,7 +142,7 @@ class ProducerSlot:
         """Let the instance die, and a new one take its place."""
         crashed, self.instance = self.instance, self._make()
         crashed.crash()
-        return CrashedProducer(crashed.number, crashed.outstanding, self.instance.number)
+        return CrashedProducer(instance=crashed.number, outstanding=crashed.outstanding, successor=self.instance.number)
 
     def look(self) -> None:
         """Replace the instance if it has stopped working; end trials that are over."""

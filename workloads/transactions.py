@@ -88,7 +88,7 @@ class _Slot:
         dead.close(crash=True)
         self.init()
         outstanding = 0 if transaction is None else len(transaction.values)
-        return CrashedProducer(dead.process, outstanding, self.producer.process)
+        return CrashedProducer(instance=dead.process, outstanding=outstanding, successor=self.producer.process)
 
     def close(self) -> None:
         """Close every client."""

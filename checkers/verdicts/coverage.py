@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from checkers.verdicts.verdict import Verdict
+from nemesis.evidence import PowerLost
 from nemesis.receipts import Receipt
 from workloads import ACKS_ALL, Settings
 
@@ -58,7 +59,8 @@ def _up_to(by_size: Mapping[int, int] | None, largest: int) -> int | None:
 def _took_something(receipt: Receipt) -> bool | None:
     """A loss of power took records or bytes, by its evidence; None where that counts neither."""
     took: bool | None = None
-    for seen in receipt.of_nodes.values():
+    of_nodes: Mapping[str, PowerLost] = receipt.of_nodes
+    for seen in of_nodes.values():
         if "lost" in seen:
             took = bool(took) or any(seen["lost"].values())
         elif "log_bytes_before" in seen and "log_bytes_after" in seen:

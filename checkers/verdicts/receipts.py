@@ -7,13 +7,13 @@ have happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from nemesis.cluster import CLIENTS
-from nemesis.evidence import Evidence
+from nemesis.evidence import CopyTaken, PowerLost, WhyNot
 from nemesis.faults import FaultKind, fault_kind
 from nemesis.receipts import Receipt
 
@@ -115,24 +115,25 @@ def _seen(receipt: Receipt) -> FaultSeen:
 
 def took_flushed(receipt: Receipt) -> bool:
     """Tell whether a disk that it hit lied (:class:`nemesis.faults.LyingDisk`): it lost something flushed."""
-    return any("lost_flushed" in seen for seen in receipt.of_nodes.values())
+    of_nodes: Mapping[str, PowerLost] = receipt.of_nodes
+    return any("lost_flushed" in seen for seen in of_nodes.values())
 
 
 def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
     """The copies from which records were taken, by the counts of its evidence; what it does not count may be gone."""
     partitions = (ANY,) if receipt.touched is None else receipt.touched
-    of_nodes, nothing = receipt.of_nodes, Evidence()
-    copies = ((name, node, of_nodes.get(str(node), nothing)) for node in receipt.targets for name in partitions)
+    of_nodes: Mapping[str, CopyTaken] = receipt.of_nodes
+    copies = ((name, node, of_nodes.get(str(node), CopyTaken())) for node in receipt.targets for name in partitions)
     return tuple(_copy(receipt, name, node, seen) for name, node, seen in copies if _took_records(seen, name))
 
 
-def _took_records(seen: Evidence, partition: str) -> bool:
+def _took_records(seen: CopyTaken, partition: str) -> bool:
     """Tell whether records were taken; without a count they may have been."""
     counted = seen.get("lost", seen.get("wiped", {}))
     return counted.get(partition, 1) > 0
 
 
-def _copy(receipt: Receipt, partition: str, node: int, seen: Evidence) -> TakenCopy:
+def _copy(receipt: Receipt, partition: str, node: int, seen: CopyTaken) -> TakenCopy:
     unseen = seen.get("corrupted", {}).get("read_again") is False
     away = receipt.out_of_sync.get(partition, ())
     if partition == ANY:
@@ -159,7 +160,8 @@ def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int
 
 
 def _may_have_happened(receipt: Receipt) -> bool:
-    return any(seen and "refused" not in seen for seen in receipt.of_nodes.values())
+    of_nodes: Mapping[str, WhyNot] = receipt.of_nodes
+    return any(seen and "refused" not in seen for seen in of_nodes.values())
 
 
 def _clients_only(receipt: Receipt) -> bool:

@@ -1,15 +1,17 @@
 """The keys of a plan's file, table by table. A struct is a table, and its fields say all of a key that is known.
 
-The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`,
-``inventory`` is :class:`harness.plan.machines.Machine`, ``security`` is :class:`harness.plan.security.Security`.
-Reading, writing back, the page of keys, bounds, and what is misplaced or does nothing follow from these.
+The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`; a
+world's is :class:`harness.plan.world_keys.WorldTable`, with ``inventory`` and ``security`` in modules of their names;
+entries of ``[[schedule]]`` and ``[[writes]]`` are in :mod:`harness.plan.listed_runs`. Reading, writing back, the page
+of keys, bounds, and what is misplaced or idle follow from these. A key that runs or worlds have too is a field of the
+same name in :class:`harness.plan.model.RunSpec` or :mod:`harness.plan.worlds`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -28,21 +30,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: ``results/latest`` is a link to the newest campaign.
 LATEST: Final = "latest"
 
-
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Row = Annotated[tuple[object, ...], msgspec.Meta(min_length=1)]
-
-
-def _worded(kind: object, words: str) -> ReadBy:
-    """A value of this ``kind``, which the sentence that refuses another calls ``words``."""
-
-    def by(value: object, plan_key: PlanKey) -> Any:
-        try:
-            return msgspec.convert(value, kind, strict=True)
-        except msgspec.ValidationError:
-            raise plan_key.wrong(f"takes {words}, not {shown(value)}") from None
-
-    return ReadBy(by)
+_RACKS: Final = ReadBy(
+    lambda value, plan_key: of_kind(value, tuple[_Name, ...], plan_key, 'a list of names, such as ["a", "b", "c"]')
+)
+_ASSIGNMENT: Final = ReadBy(
+    lambda value, plan_key: of_kind(
+        value, tuple[_Row, ...], plan_key, "a list of brokers for each log partition, such as [[0, 1, 2]]"
+    )
+)
 
 
 def _name(value: object, plan_key: PlanKey) -> str:
@@ -80,16 +77,13 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=BROKERS_MAX, description="controllers have the numbers from 100 on")
     ] = 3
     """Brokers of each cluster."""
-    racks: Annotated[tuple[str, ...], _worded(tuple[_Name, ...], 'a list of names, such as ["a", "b", "c"]')] = ()
+    racks: Annotated[tuple[str, ...], _RACKS] = ()
     """Each broker's rack, in their order: `["a", "a", "b"]`. Brokers are told (`broker.rack`), so the replicas of a new
     topic go to as many racks as there are (KIP-36)."""
     log_dirs: Annotated[int, msgspec.Meta(ge=1, le=100, description="no broker has more disks")] = 1
     """Log directories of each broker, in the simulated world. With several a broker outlives the failure of one (JBOD,
     KIP-112)."""
-    assignment: Annotated[
-        tuple[tuple[int, ...], ...],
-        _worded(tuple[_Row, ...], "a list of brokers for each log partition, such as [[0, 1, 2]]"),
-    ] = ()
+    assignment: Annotated[tuple[tuple[int, ...], ...], _ASSIGNMENT] = ()
     """The brokers of each log partition of a topic, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default
     the cluster places them. Racks are not looked at then, nor at a later reassignment."""
     families: Annotated[tuple[str, ...], ReadBy(_families)] = ("kill",)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from re import Pattern
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
@@ -71,7 +72,7 @@ class Only(NamedTuple):
 
 
 def form(pattern: Pattern[str], problem: str) -> ReadBy:
-    """A string that ``pattern`` matches as a whole; the sentence that refuses another is the string, then ``problem``."""
+    """A string that ``pattern`` matches as a whole; what refuses another is the string, and then ``problem``."""
 
     def by(value: object, plan_key: PlanKey) -> str:
         text: str = of_kind(value, str, plan_key)
@@ -82,7 +83,8 @@ def form(pattern: Pattern[str], problem: str) -> ReadBy:
     return ReadBy(by)
 
 
-def keys_of(record: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+@cache
+def keys_of(record: type[msgspec.Struct]) -> Mapping[str, FieldInfo]:
     """The keys of a table, by name: its fields, but those that are marked ``in_plans=False``."""
     fields = msgspec.structs.fields(record)
     return {field.name: field for field in fields if not _is_elsewhere(field)}
@@ -177,12 +179,12 @@ def value_of(field: FieldInfo, value: object, plan_key: PlanKey) -> Any:
     return number
 
 
-def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
-    """``value`` as the annotation ``kind`` has it, and no other type of TOML converted."""
+def of_kind(value: object, kind: object, plan_key: PlanKey, words: str = "") -> Any:
+    """``value`` as the annotation ``kind`` has it; ``words`` describe it better than its type."""
     try:
         return msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
-        raise plan_key.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
+        raise plan_key.wrong(f"takes {words or spoken(kind)}, not {shown(value)}") from None
 
 
 def values_in(record: type[msgspec.Struct], table: Table, plan_key: PlanKey) -> dict[str, Any]:

@@ -41,7 +41,7 @@ _TOPIC_MAX: Final = 200
 
 
 class _Setup(NamedTuple):
-    """The choices of a world's table on which depends which keys count in it."""
+    """The choices in a world's table that decide which of its keys count."""
 
     world: str
     host: str
@@ -130,7 +130,7 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     faults: Table = {}
     """Values that replace those of `[faults]` in this world."""
     host: HostName = "loopback"
-    """The setup of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
+    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
     and `"commands"` are for the kafka world only."""
     client: Annotated[ClientName, _REAL, ReadBy(client_of)] = "kafka-python"
     """The client library of real worlds ([clients](../guides/clients.md))."""

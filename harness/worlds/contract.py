@@ -7,14 +7,13 @@ all callbacks happen. ``close`` always leaves nothing behind, also after an erro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import msgspec
 
 from harness.ground.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
-from nemesis.evidence import Evidence
 from workloads import BrokenInvariant, Clients, Clock, RefusedAttempts, SendOutcome
 
 
@@ -119,6 +118,12 @@ class GroupWord(msgspec.Struct, frozen=True, kw_only=True):
     assigned: int | None = None
 
 
+class Flushed(TypedDict, total=False):
+    """A forced disk: log end offsets by log partition, or files."""
+
+    flushed: dict[str, int] | int
+
+
 class Replicas(Protocol):
     """A view of replicas and brokers from outside. Its one action is :meth:`flush`."""
 
@@ -143,8 +148,8 @@ class Replicas(Protocol):
     def stable_end(self, node: int, partition: str) -> int | None:
         """The last stable offset, as ``node``, the leader of ``partition``, tells readers; None where it does not."""
 
-    def flush(self, node: int) -> Evidence:
-        """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""
+    def flush(self, node: int) -> Flushed:
+        """Force to disk everything that broker ``node`` has written, its checkpoints too."""
 
 
 class World(Protocol):

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Observed, ProcessSeen
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -26,7 +26,7 @@ class Away(NodeFault, frozen=True):
     waits_for_cleaner: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> ProcessSeen:
         return require(target.processes).stop(node)
 
 
@@ -43,5 +43,5 @@ class AwayWiped(Away, frozen=True):
     degraded_to: ClassVar[str] = "away"
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         return {**require(target.files).wipe(node), **self.undone_by.do(target, node)}

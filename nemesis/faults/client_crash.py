@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from typing_extensions import override
 
 from nemesis.cluster import CLIENTS, Capability, Target, require
-from nemesis.evidence import ByNode, Evidence
+from nemesis.evidence import ProducerDied
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
@@ -37,7 +38,7 @@ class ClientCrash(NodeFault, frozen=True):
         return cls(Role(RoleKind.PRODUCER, role.partition, role.pick))
 
     @classmethod
-    def in_words(cls, evidence: ByNode) -> str:
+    def in_words(cls, evidence: Mapping[str, ProducerDied]) -> str:
         """Name the producer that died, its sends without an answer, and the one that writes on."""
         seen = evidence.get(str(CLIENTS), {})
         if "successor" not in seen:
@@ -46,6 +47,5 @@ class ClientCrash(NodeFault, frozen=True):
         return f"{died}, producer {seen['successor']} took its place"
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        crashed = require(target.clients).crash_producer(self.role.pick)
-        return {"instance": crashed.instance, "outstanding": crashed.outstanding, "successor": crashed.successor}
+    def hit(self, target: Target, aim: Aim, node: int) -> ProducerDied:
+        return require(target.clients).crash_producer(self.role.pick)

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import ClockSet
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 from nemesis.roles import Role
@@ -35,5 +35,5 @@ class ClockStep(NodeFault, frozen=True):
         return cls(role, 3_600_000)
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> ClockSet:
         return require(target.clocks).set(node, self.offset_ms)

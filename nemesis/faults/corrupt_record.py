@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from nemesis.cluster import ClusterView
 from nemesis.disk_parts import LOG_PARTS, Files
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskDamaged
 from nemesis.faults.fault import Aim, DiskFault, Draw
 from nemesis.roles import Role, partition_of
 from nemesis.topology import Shape
@@ -41,6 +41,6 @@ class CorruptRecord(DiskFault, frozen=True):
         """The machines with the bad disk block, and the log it is in."""
         return replace(super().aim(view), partition=partition_of(self.role, view))
 
-    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+    def damage(self, files: Files, aim: Aim, node: int) -> DiskDamaged:
         """Change the byte; an empty log has none."""
         return files.corrupt(node, aim.partition, self.pick)

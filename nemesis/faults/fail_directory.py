@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import DirectoryFailed, Observed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 from nemesis.roles import partition_of
@@ -43,11 +43,11 @@ class FailDirectory(NodeFault, frozen=True):
         return replace(super().aim(view), partition=partition_of(self.role, view))
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> DirectoryFailed:
         return require(target.log_directories).fail(node, aim.partition)
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         ended = require(target.processes).kill(node)
         replaced = super().undo(target, aim, node)
         return {**ended, **replaced, **START.do(target, node)}

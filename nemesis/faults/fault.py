@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from nemesis.cluster import CLIENTS, Capability, ClusterView, Link, Target, node_name, require
 from nemesis.disk_parts import Files
-from nemesis.evidence import ByNode, Evidence, Observed
+from nemesis.evidence import ByNode, Observed
 from nemesis.repairs import HEAL, START, LinkGroup, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
@@ -169,11 +169,11 @@ class NodeFault(Fault, frozen=True):
         nodes = tuple(node for node in holders if node in running)
         return Aim(nodes=nodes) if nodes else Aim(impossible=f"{self.role} ({listed(holders)}) does not run now")
 
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         """Hit one node."""
         raise NotImplementedError
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         """Let one node be as before."""
         return self.undone_by.do(target, node) if self.lasts else {}
 
@@ -197,12 +197,12 @@ class DiskFault(NodeFault, frozen=True):
     #: Its kind if it had nothing to lose.
     degraded_to: ClassVar[str] = "kill"
 
-    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
-        """Do it to the disk of a dead node. Evidence: what the fault ``shows``, if something was there."""
+    def damage(self, files: Files, aim: Aim, node: int) -> Observed:
+        """Do it to the disk of a dead node."""
         raise NotImplementedError
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         return {**require(target.processes).kill(node), **self.damage(require(target.files), aim, node)}
 
 
@@ -229,8 +229,9 @@ class LinkFault(Fault, frozen=True):
         return Aim(links=links) if links else Aim(impossible=f"{self.shape} cuts nothing in a cluster this small")
 
     @override
-    def end(self, target: Target, aim: Aim) -> Evidence:
-        return self.undone_by.do(target, aim.links)
+    def end(self, target: Target, aim: Aim) -> Observed:
+        ended: Observed = self.undone_by.do(target, aim.links)
+        return ended
 
 
 class PacketFault(LinkFault, frozen=True):
@@ -244,7 +245,7 @@ class PacketFault(LinkFault, frozen=True):
         return not isinstance(dropped, dict) or any(dropped.values())
 
 
-def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> ByNode:
+def _by_node(act: Callable[[int], Observed], nodes: Sequence[int]) -> ByNode:
     """Do ``act`` to every node, and collect what was observed of each; a node without evidence is left out."""
     observed = {str(node): act(node) for node in nodes}
     return {node: evidence for node, evidence in observed.items() if evidence}

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskFilled, Observed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 
@@ -31,9 +31,9 @@ class FullDisk(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> DiskFilled:
         return require(target.disk_space).fill(node)
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         """Make room. The evidence names how the process ended, if it did, and that it was started again."""
         return {**super().undo(target, aim, node), **START.do(target, node)}

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import ConnectionsHeld
 from nemesis.faults.fault import Aim, PacketFault
 from nemesis.repairs import LinkGroup, Repair
 
@@ -35,5 +35,5 @@ class HoldConnections(PacketFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CONNECTIONS,)
 
     @override
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> ConnectionsHeld:
         return require(target.connections).hold(aim.links)

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Self
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut
 from nemesis.faults.fault import Aim, Draw, LinkFault
 from nemesis.repairs import RELEASE, LinkGroup, Repair
 from nemesis.roles import Role
@@ -43,13 +43,13 @@ class _MessageFault(LinkFault, frozen=True):
     def holds_links_by(self) -> tuple[str, ...]:
         return (self.kind, self.api)
 
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> LinksCut:
         """Hold or drop what is sent from now on."""
         messages = require(target.messages)
         take = {"hold": messages.hold, "drop": messages.drop}[self.action]
         return take(aim.links, self.api)
 
-    def end(self, target: Target, aim: Aim) -> Evidence:
+    def end(self, target: Target, aim: Aim) -> LinksCut:
         """Deliver what is held, and everything from now on, as far as no other such fault lasts."""
         return require(target.messages).release(aim.links, self.action, self.api)
 

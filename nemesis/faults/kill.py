@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Killed
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -26,5 +26,5 @@ class Kill(NodeFault, frozen=True):
     ends_process: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Killed:
         return require(target.processes).kill(node)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import PacketsLost
 from nemesis.faults.fault import Aim, PacketFault
 from nemesis.repairs import LinkGroup, Repair
 
@@ -32,5 +32,5 @@ class LossyLink(PacketFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PACKETS,)
 
     @override
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> PacketsLost:
         return require(target.packets).lose(aim.links)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskLied
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 
@@ -34,5 +34,5 @@ class LyingDisk(NodeFault, frozen=True):
     spares_cluster: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> DiskLied:
         return require(target.write_caches).lie(node)

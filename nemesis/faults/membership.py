@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import ByNode, Evidence
+from nemesis.evidence import Described, MembersChanged, NodeSaid
 from nemesis.faults.fault import Aim
 from nemesis.faults.upgrade import OperatorStep, Upgrade
 
@@ -23,11 +24,11 @@ class _Membership(OperatorStep, frozen=True):
 
     @classmethod
     @override
-    def in_words(cls, evidence: ByNode) -> str:
+    def in_words(cls, evidence: Mapping[str, MembersChanged]) -> str:
         return "; ".join(_members(seen) for seen in evidence.values())
 
     @override
-    def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
+    def is_done(self, node: int, view: ClusterView, begun: MembersChanged, seen: NodeSaid) -> bool:
         """The controller has the replicas that were asked for, and those of internal topics are in sync too."""
         assigned = begun.get("assigned", {})
         internal = [state for name, state in view.internal.items() if name in assigned]
@@ -37,7 +38,7 @@ class _Membership(OperatorStep, frozen=True):
         )
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Described:
         """Undo nothing: it is over when the cluster is as was asked for."""
         return require(target.succession).describe(node)
 
@@ -52,7 +53,7 @@ class Leave(_Membership, frozen=True):
     verb: ClassVar[str] = "leave"
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> MembersChanged:
         return require(target.succession).leave(node)
 
 
@@ -63,7 +64,7 @@ class Join(_Membership, frozen=True):
     verb: ClassVar[str] = "join"
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> MembersChanged:
         return require(target.succession).join(node)
 
 
@@ -81,7 +82,7 @@ class Replace(Upgrade, frozen=True):
     afresh: ClassVar[bool] = True
 
 
-def _members(evidence: Evidence) -> str:
+def _members(evidence: MembersChanged) -> str:
     """Say who votes now, or how many log partitions got other replicas; nothing where neither is known."""
     if "voters" in evidence:
         return f"the voters are {', '.join(map(str, evidence['voters']))}"

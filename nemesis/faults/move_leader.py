@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import LeaderMoved
 from nemesis.faults.fault import Aim, Draw, NodeFault, listed
 from nemesis.roles import Role, RoleKind, partition_of, resolve
 from nemesis.topology import Shape
@@ -47,5 +47,5 @@ class MoveLeader(NodeFault, frozen=True):
         return Aim(nodes=(able[self.role.pick % len(able)],), partition=partition)
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> LeaderMoved:
         return require(target.leadership).move_leader(aim.partition, node)

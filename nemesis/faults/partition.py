@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut
 from nemesis.faults.fault import Aim, LinkFault
 
 
@@ -21,5 +21,5 @@ class Partition(LinkFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
 
     @override
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> LinksCut:
         return require(target.links).cut(aim.links)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProcessSeen
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 
@@ -33,5 +33,5 @@ class Pause(NodeFault, frozen=True):
     spares_process: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> ProcessSeen:
         return require(target.processes).pause(node)

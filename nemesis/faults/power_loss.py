@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import ByNode, Evidence
+from nemesis.evidence import PowerLost
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -33,7 +34,7 @@ class PowerLoss(NodeFault, frozen=True):
     returns: ClassVar[str] = "had its power again; its disk held the log up to offset"
 
     @classmethod
-    def was_less(cls, evidence: ByNode) -> bool:
+    def was_less(cls, evidence: Mapping[str, PowerLost]) -> bool:
         """Every node's evidence counts the records that it lost, and all counts are 0.
 
         Bytes of files before and after prove nothing: what was written between the two counts was lost unseen.
@@ -42,5 +43,5 @@ class PowerLoss(NodeFault, frozen=True):
         return bool(lost) and all(of_node is not None and not any(of_node.values()) for of_node in lost)
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> PowerLost:
         return require(target.power).cut_power(node)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, PartitionView, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Reassigned
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
 
@@ -45,12 +45,12 @@ class Reassign(NodeFault, frozen=True):
         )
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Reassigned:
         asked = require(target.reassignment).reassign(aim.partition, aim.replicas)
         together = in_one_rack(aim.replicas, target.view().racks)
         return {**asked, "in_one_rack": together} if together else asked
 
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Reassigned:
         """Reassign back, which also calls off what has not come to its end."""
         return require(target.reassignment).reassign(aim.partition, aim.replicas_before)
 

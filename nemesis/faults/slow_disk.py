@@ -10,7 +10,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskSlowed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 
@@ -37,5 +37,5 @@ class SlowDisk(NodeFault, frozen=True):
     may_end_process: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> DiskSlowed:
         return require(target.disk_speed).slow(node)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksSlowed
 from nemesis.faults.fault import Aim, LinkFault
 from nemesis.repairs import LinkGroup, Repair
 
@@ -32,5 +32,5 @@ class SlowLink(LinkFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
 
     @override
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> LinksSlowed:
         return require(target.link_speed).slow(aim.links)

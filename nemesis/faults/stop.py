@@ -11,7 +11,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProcessSeen
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -30,5 +30,5 @@ class Stop(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> ProcessSeen:
         return require(target.processes).stop(node)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import ByNode, Evidence
+from nemesis.evidence import Finalized, NodeSaid, Observed, Prepared
 from nemesis.faults.fault import Aim, NodeFault
 
 
 class OperatorStep(NodeFault, frozen=True):
     """One step of an operator who waits for its result before the next (:mod:`nemesis.rollout`)."""
 
-    def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
+    def is_done(self, node: int, view: ClusterView, begun: Any, seen: NodeSaid) -> bool:
         """Tell if a step that lasts came about, once the cluster is whole.
 
         ``begun`` is what was observed when it began, ``seen`` what the node says now.
@@ -43,12 +44,12 @@ class Upgrade(OperatorStep, frozen=True):
 
     @classmethod
     @override
-    def in_words(cls, evidence: ByNode) -> str:
+    def in_words(cls, evidence: Mapping[str, Prepared]) -> str:
         forms = [(seen.get("version", "?"), seen.get("wanted", "?")) for seen in evidence.values()]
         return ", ".join(f"from {before} to {wanted}" for before, wanted in forms)
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         succession, processes = require(target.succession), require(target.processes)
         before, stopped = succession.observe(node), processes.stop(node)
         if not stopped:  # it is frozen or dead
@@ -57,12 +58,12 @@ class Upgrade(OperatorStep, frozen=True):
         return {**before, **stopped, **prepared, **processes.restart(node)}
 
     @override
-    def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
+    def is_done(self, node: int, view: ClusterView, begun: Prepared, seen: NodeSaid) -> bool:
         """It has started again."""
         return seen.get("incarnation") != begun.get("incarnation")
 
     @override
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def undo(self, target: Target, aim: Aim, node: int) -> Observed:
         succession = require(target.succession)
         seen = succession.observe(node)
         return {**seen, **succession.describe(node)} if seen else {}
@@ -84,7 +85,7 @@ class Finalize(OperatorStep, frozen=True):
 
     @classmethod
     @override
-    def in_words(cls, evidence: ByNode) -> str:
+    def in_words(cls, evidence: Mapping[str, Finalized]) -> str:
         return "; ".join(_level_changes(seen) for seen in evidence.values())
 
     @override
@@ -92,11 +93,11 @@ class Finalize(OperatorStep, frozen=True):
         return Aim(nodes=view.controllers[:1])
 
     @override
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Finalized:
         return require(target.succession).finalize()
 
 
-def _level_changes(evidence: Evidence) -> str:
+def _level_changes(evidence: Finalized) -> str:
     """Name the features whose level was raised: ``metadata.version 21 to 30``."""
     before, after = evidence.get("features_before", {}), evidence.get("features", {})
     raised = {name: level for name, level in after.items() if before.get(name, 0) != level}

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.disk_parts import Files
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskDamaged
 from nemesis.faults.fault import Aim, DiskFault
 
 
@@ -25,5 +25,5 @@ class WipeDisk(DiskFault, frozen=True):
     shows: ClassVar[str] = "wiped"
 
     @override
-    def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
+    def damage(self, files: Files, aim: Aim, node: int) -> DiskDamaged:
         return files.wipe(node)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Observed
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 from nemesis.roles import RoleKind
@@ -38,7 +38,7 @@ class Doze(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
     spares_process: ClassVar[bool] = True
 
-    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+    def hit(self, target: Target, aim: Aim, node: int) -> Observed:
         """Let it sleep."""
         return require(target.processes).pause(node)
 '''

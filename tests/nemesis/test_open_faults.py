@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 
 from nemesis.cluster import Link
-from nemesis.evidence import Evidence
+from nemesis.evidence import Observed
 from nemesis.faults import (
     FAULTS,
     Aim,
@@ -125,7 +125,7 @@ def test_what_was_not_observed_is_not_claimed() -> None:
 
 @pytest.mark.parametrize(("seen", "degraded_to"), [({"wiped": {"t-0": 3}}, ""), ({}, "away")], ids=["emptied", "not"])
 def test_a_broker_whose_disk_was_not_emptied_before_it_returned_was_no_more_than_away(
-    monkeypatch: pytest.MonkeyPatch, seen: Evidence, degraded_to: str
+    monkeypatch: pytest.MonkeyPatch, seen: Observed, degraded_to: str
 ) -> None:
     """It was asked to end and did not, or was started again meanwhile: a disk is emptied of a dead node only."""
     monkeypatch.setattr(ObedientCluster, "wipe", lambda *_: seen, raising=False)

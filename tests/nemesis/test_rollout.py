@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView
-from nemesis.evidence import Evidence
+from nemesis.evidence import Described, Finalized, MembersChanged, NodeSaid, Prepared, ProcessSeen
 from nemesis.faults import Join, Kill, Leave
 from nemesis.player import Player
 from nemesis.receipts import Receipt
@@ -32,7 +32,7 @@ class TwoForms(Succession):
     def __init__(self, world: PerfectWorld, **refusals: str) -> None:
         self.world, self.refusals = world, refusals
         self.wanted = dict.fromkeys(NODES, "old")
-        self.runs: dict[int, Evidence] = {node: {"version": "old", "incarnation": 1} for node in NODES}
+        self.runs: dict[int, NodeSaid] = {node: {"version": "old", "incarnation": 1} for node in NODES}
         self.starts = dict.fromkeys(NODES, 1)
         self.slow: set[int] = set()
         self.afresh: list[int] = []
@@ -43,7 +43,7 @@ class TwoForms(Succession):
     def later(self, delay_ms: int, do: Callable[[], None]) -> None:
         self.world.clock.call_at(self.world.clock.now_us() + delay_ms * 1000, do)
 
-    def stop(self, node: int) -> Evidence:
+    def stop(self, node: int) -> ProcessSeen:
         """Do as :meth:`nemesis.cluster.NodeProcesses.stop` says."""
         cluster = self.world.cluster
         if node in cluster.dead | cluster.frozen:
@@ -52,7 +52,7 @@ class TwoForms(Succession):
         self.most_away = max(self.most_away, len(cluster.dead))
         return {"pid": node, "signal": 15}
 
-    def restart(self, node: int) -> Evidence:
+    def restart(self, node: int) -> ProcessSeen:
         """Do as :meth:`nemesis.cluster.NodeProcesses.restart` says."""
         self.later(DOWN_MS, lambda: self.begin(node))
         return {"state": "ending"}
@@ -70,13 +70,13 @@ class TwoForms(Succession):
         if node not in self.slow:
             self.runs[node] = {"version": self.wanted[node], "incarnation": self.starts[node]}
 
-    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Prepared:
         self.wanted[node] = "old" if form == "first" else "new"
         if afresh:
             self.afresh.append(node)
         return {"wanted": self.wanted[node]}
 
-    def leave(self, node: int) -> Evidence:
+    def leave(self, node: int) -> MembersChanged:
         if self.refusals:
             return {"refused": self.refusals["refused"]}
         if node == CONTROLLER:
@@ -85,21 +85,21 @@ class TwoForms(Succession):
         self.left[node] = before
         return self.assign({name: [other for other in replicas if other != node] for name, replicas in before.items()})
 
-    def join(self, node: int) -> Evidence:
+    def join(self, node: int) -> MembersChanged:
         return {"voters": [CONTROLLER]} if node == CONTROLLER else self.assign(self.left[node])
 
-    def assign(self, replicas: dict[str, list[int]]) -> Evidence:
+    def assign(self, replicas: dict[str, list[int]]) -> MembersChanged:
         """Let these be the replicas a while later, as a controller does."""
         self.later(MOVED_MS, lambda: self.world.cluster.places.update(replicas))
         return {"assigned": replicas}
 
-    def observe(self, node: int) -> Evidence:
+    def observe(self, node: int) -> NodeSaid:
         return self.runs[node]
 
-    def describe(self, node: int) -> Evidence:
+    def describe(self, node: int) -> Described:
         return {"features": dict(self.levels)}
 
-    def finalize(self) -> Evidence:
+    def finalize(self) -> Finalized:
         if self.refusals:
             return {"features": self.levels, "refused": self.refusals["refused"]}
         before, self.levels = self.levels, {"metadata.version": 2}
@@ -230,7 +230,7 @@ def test_replicas_of_internal_topics_are_waited_for_too(
     others = PartitionView(leader=1, leader_epoch=1, isr=(1,), replicas=(1, 2))
     internal = {"__consumer_offsets-7": PartitionView(leader=1, leader_epoch=1, isr=isr, replicas=replicas)}
     moved = ClusterView({"t-0": others}, (0, 1, 2), (0, 1, 2), internal={**internal, "__consumer_offsets-8": others})
-    begun: Evidence = {"assigned": {"t-0": [1, 2], "__consumer_offsets-7": wanted}}
+    begun: MembersChanged = {"assigned": {"t-0": [1, 2], "__consumer_offsets-7": wanted}}
     assert step(Role(RoleKind.NAMED, pick=0)).is_done(0, moved, begun, {}) is done
 
 
@@ -244,7 +244,7 @@ def test_replicas_of_internal_topics_are_waited_for_too(
         ({"unconfirmed": "no broker answered"}, ""),
     ],
 )
-def test_what_a_node_that_leaves_changed_is_said_where_it_is_known(evidence: Evidence, words: str) -> None:
+def test_what_a_node_that_leaves_changed_is_said_where_it_is_known(evidence: MembersChanged, words: str) -> None:
     assert Leave.in_words({"1": evidence}) == words
 
 

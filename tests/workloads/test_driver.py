@@ -428,10 +428,10 @@ def test_a_crashed_producers_sends_end_unknown_and_a_new_instance_writes_on(star
     workload.close_clients()
     run_to(3 * SECOND_US)
     crashed = [event for event in sends(events, EventType.INFO) if event.error == "ClientCrashed"]
-    assert {event.instance for event in crashed} == {crashed_producer.instance} == {1}
-    assert len(crashed) == crashed_producer.outstanding > 20
+    assert {event.instance for event in crashed} == {crashed_producer["instance"]} == {1}
+    assert len(crashed) == crashed_producer["outstanding"] > 20
     later = {event.instance for event in sends(events, EventType.INVOKE) if event.time_us > SECOND_US}
-    assert later == {0, crashed_producer.successor}
+    assert later == {0, crashed_producer["successor"]}
     assert workload.producers.outstanding == 0
     assert open_operations_never_exceed_one(events)
 

@@ -250,9 +250,9 @@ def test_a_producer_that_dies_ends_its_transaction_unknown_and_its_successor_fen
     died = run.producers.crash_producer(0)
     run.clock.drive(lambda: False, 3 * SECOND_US)
     (event, facts), *rest = run.ended()
-    assert (event.process, event.type, facts.asked) == (died.instance, INFO, None)
-    assert died.outstanding == 4
-    assert all(event.process == died.successor for event, _ in rest)
+    assert (event.process, event.type, facts.asked) == (died["instance"], INFO, None)
+    assert died["outstanding"] == 4
+    assert all(event.process == died["successor"] for event, _ in rest)
     assert rest
 
 

@@ -21,7 +21,7 @@ from harness.campaigns.report.timeline import LOSSES, Timeline, end_of
 from harness.ground.observations import BecameLeader, IsrChanged, Truncated
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from nemesis.evidence import Evidence, by_node
+from nemesis.evidence import Described, Finalized, Prepared, by_node
 from nemesis.faults import Finalize, OperatorStep
 from nemesis.receipts import Receipt
 
@@ -191,8 +191,9 @@ def _undone(certificate: Certificate) -> str:
 
 def _step(number: int, receipt: Receipt, losses: Iterable[Loss], beside: Sequence[Receipt]) -> StepTaken:
     (node,) = receipt.targets or (-1,)
-    begun, ended = (by_node(seen).get(str(node), {}) for seen in (receipt.begin_evidence, receipt.end_evidence))
-    seen = begun if receipt.fault == Finalize.kind else ended
+    begun: Prepared = receipt.of_nodes.get(str(node), {})
+    ended: Described = by_node(receipt.end_evidence).get(str(node), {})
+    raised: Finalized = receipt.of_nodes.get(str(node), {})
     why_not = _why_not(receipt, begun.get("wanted", ""), ended)
     return StepTaken(
         number=number,
@@ -203,7 +204,7 @@ def _step(number: int, receipt: Receipt, losses: Iterable[Loss], beside: Sequenc
         before=begun.get("version", ""),
         wanted=begun.get("wanted", ""),
         after=ended.get("version", ""),
-        features=seen.get("features", {}),
+        features=(raised if receipt.fault == Finalize.kind else ended).get("features", {}),
         raised=receipt.facts.in_words(receipt.of_nodes) if "wanted" not in begun else "",
         changed=ended.get("changed", {}),
         wiped="wiped" in ended,
@@ -214,7 +215,7 @@ def _step(number: int, receipt: Receipt, losses: Iterable[Loss], beside: Sequenc
     )
 
 
-def _why_not(receipt: Receipt, wanted: str, ended: Evidence) -> str:
+def _why_not(receipt: Receipt, wanted: str, ended: Described) -> str:
     if not receipt.took_effect:
         return receipt.reason
     if receipt.mark != "end":
@@ -226,7 +227,7 @@ def _why_not(receipt: Receipt, wanted: str, ended: Evidence) -> str:
     return ended.get("refused", "") or (_not_afresh(ended) if receipt.facts.empties_disk else "")
 
 
-def _not_afresh(ended: Evidence) -> str:
+def _not_afresh(ended: Described) -> str:
     """Say what was not seen of a node that another one replaced; "" where the cluster says who its members are."""
     if "wiped" not in ended:
         return "its disk was not emptied"

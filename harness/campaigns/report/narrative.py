@@ -15,6 +15,7 @@ from harness.campaigns.report.client_side import AcknowledgedWrite
 from harness.campaigns.report.names import fault_name, link_names, moment, node_name, node_names, replica_set
 from harness.campaigns.report.timeline import LOSSES, Timeline, lacks
 from harness.ground.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
+from nemesis.evidence import ProcessSeen
 from nemesis.faults import Crash, Partition, UnexplainedElection
 from nemesis.receipts import Receipt
 from nemesis.scenarios import preparation_of
@@ -164,7 +165,8 @@ def _fault(receipt: Receipt, partition: str) -> str:
     details += _preparation(receipt)
     details += [f"meanwhile {moves}"] if moves else []
     if receipt.fault == Crash.kind:
-        ends = [str(seen.get("exit")) for seen in receipt.of_nodes.values()]
+        of_nodes: Mapping[str, ProcessSeen] = receipt.of_nodes
+        ends = [str(seen.get("exit")) for seen in of_nodes.values()]
         head = f"{node_names(receipt.targets)} ended by itself ({', '.join(ends)}) at {begun}, down {until}"
         return f"Not ordered: {'; '.join([head, *details])}."
     return f"Fault: {'; '.join([f'{fault_name(receipt)} from {begun} {until}', *details])}."

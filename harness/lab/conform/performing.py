@@ -34,7 +34,7 @@ from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import CONTROLLER, Link, Messages, PartitionView, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut
 from nemesis.plan import FaultPlan
 from workloads import Event, Settings, WorkloadPlan
 from workloads.history import HistoryInMemory
@@ -266,19 +266,19 @@ class _WholeLinkMessages(Messages):
         self._messages = messages
 
     @override
-    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         return self._messages.hold(_in_effect(links))
 
     @override
-    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         return self._messages.drop(_in_effect(links))
 
     @override
-    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
         return self._messages.release(_in_effect(links), action)
 
     @override
-    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
         return self._messages.release_one(link, newest=newest)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from harness.ground.errors import HostError
 from harness.ground.machine.durable_files import write_durably
 from harness.worlds.hosts.processes import run
-from nemesis.evidence import Evidence
+from nemesis.evidence import ClockSet
 
 #: Paths at which distributions have the library for programs with threads.
 LIBRARIES: Final = (
@@ -70,11 +70,8 @@ class Clocks:
             _write(file, 0)
         return self._variables(file)
 
-    def set(self, node: int, offset_ms: int) -> Evidence:
-        """Set a node's wall clock wrong by ``offset_ms``.
-
-        Evidence: what a program with the node's environment reads (``offset_ms``, to a tenth of a second or so).
-        """
+    def set(self, node: int, offset_ms: int) -> ClockSet:
+        """Set a node's wall clock wrong by ``offset_ms``."""
         file = self._file(node)
         with self._file(node).with_suffix(STEPS).open("a") as steps:
             steps.write(f"{offset_ms}\n")

@@ -14,7 +14,7 @@ from typing import Final
 
 from harness.worlds.hosts.cut_links import REPLACE, dropped_packets, replacement
 from nemesis.cluster import CLIENTS, Connections, Link, link_name
-from nemesis.evidence import Evidence
+from nemesis.evidence import ConnectionsHeld, LinksCut
 
 #: A table of its own, because that of cut links is replaced as a whole.
 TABLE: Final = "ackproof_held"
@@ -46,8 +46,8 @@ class ConnectionHolds(Connections):
         self._dropped: Counter[Link] = Counter()
         self._ruled: set[int] = set()
 
-    def hold(self, links: Collection[Link]) -> Evidence:
-        """Hold the connections that are open now. Evidence: as :meth:`Connections.hold` says."""
+    def hold(self, links: Collection[Link]) -> ConnectionsHeld:
+        """Hold the connections that are open now."""
         singles = sorted(self._single_links(links))
         calls = {node: self._calls_of(node) for node in {link.target for link in singles}}
         held = {
@@ -61,8 +61,8 @@ class ConnectionHolds(Connections):
         named = {link_name(link): [f"{host}:{port}" for host, port in ends] for link, ends in held.items()}
         return {"connections": named} if named else {}
 
-    def deliver(self, links: Collection[Link]) -> Evidence:
-        """Remove the rules of these links. Evidence: ``dropped`` packets by link; nothing where none was held."""
+    def deliver(self, links: Collection[Link]) -> LinksCut:
+        """Remove the rules of these links."""
         ended = sorted(link for link in self._single_links(links) if self._held.pop(link, None))
         self._update(ended)
         return {"dropped": {link_name(link): self._dropped.pop(link, 0) for link in ended}} if ended else {}

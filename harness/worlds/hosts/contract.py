@@ -22,7 +22,7 @@ import msgspec
 
 from harness.ground.errors import HostError
 from nemesis.cluster import Capability, Link
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut, ProcessSeen
 
 
 class Address(NamedTuple):
@@ -69,20 +69,20 @@ class NodeProcess(ABC):
         """The state now, read from the operating system."""
         return NodeState.of(self._letter())
 
-    def kill(self) -> Evidence:
-        """Send SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
+    def kill(self) -> ProcessSeen:
+        """Send SIGKILL, and wait for the end."""
         return self._signal(SIGKILL, "")
 
-    def pause(self) -> Evidence:
-        """Send SIGSTOP, and wait until the process is stopped. Evidence: ``state`` ("T") and ``pid``."""
+    def pause(self) -> ProcessSeen:
+        """Send SIGSTOP, and wait until the process is stopped."""
         return self._signal(SIGSTOP, "[Tt]")
 
-    def resume(self) -> Evidence:
-        """Send SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
+    def resume(self) -> ProcessSeen:
+        """Send SIGCONT, and wait until the process runs."""
         return self._signal(SIGCONT, "[!Tt]")
 
-    def terminate(self) -> Evidence:
-        """Send SIGTERM, and do not wait. Evidence: ``pid`` and ``signal``; nothing if the process has ended."""
+    def terminate(self) -> ProcessSeen:
+        """Send SIGTERM, and do not wait."""
         if self.state() is NodeState.DEAD:
             return {}
         return {"pid": self._signal(SIGTERM, "*")["pid"], "signal": SIGTERM.value}
@@ -96,22 +96,21 @@ class NodeProcess(ABC):
         """The letter of its state in ``/proc/PID/stat``, None where it has ended."""
 
     @abstractmethod
-    def _signal(self, signal: Signals, shows: str) -> Evidence:
+    def _signal(self, signal: Signals, shows: str) -> ProcessSeen:
         """Send a signal and wait, for a limited time, until the state's letter matches ``shows`` or it has ended.
 
-        ``shows`` is a pattern as of :mod:`fnmatch`, and of ``case`` in a shell. Evidence: ``pid``, and ``state`` or
-        ``exit``.
+        ``shows`` is a pattern as of :mod:`fnmatch`, and of ``case`` in a shell.
         """
 
 
 class LinkCuts:
     """The links of a run that are cut. This one has none and cuts none."""
 
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:  # noqa: ARG002
         """Deliver nothing over these links. ``alive`` are the nodes that can be asked to help."""
         return {}
 
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:  # noqa: ARG002
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:  # noqa: ARG002
         """Deliver again over these links."""
         return {}
 

@@ -22,7 +22,7 @@ from typing_extensions import override
 from harness.worlds.hosts import node_calls
 from harness.worlds.hosts.contract import LinkCuts
 from nemesis.cluster import CLIENTS, Link, link_name
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut
 
 #: A control request is answered in about a millisecond; two busy cores and a garbage collection stretch that.
 CONTROL_LIMIT_S: Final = 1.0
@@ -46,8 +46,8 @@ class HeldLinks(LinkCuts):
         self._cut: set[Link] = set()
         self._touched: set[Link] = set()
 
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Have the running ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
+        """Have the running ends hold them back.
 
         Nothing if no node answered: then none is known to hold anything back.
         """
@@ -56,7 +56,7 @@ class HeldLinks(LinkCuts):
         evidence = self._request("cut", links, alive)
         return evidence if evidence["held"] else {}
 
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
         """Have the running ends deliver again; ``held`` counts what the cut had kept back."""
         self._cut.difference_update(links)
         return self._request("heal", links, alive)
@@ -78,10 +78,10 @@ class HeldLinks(LinkCuts):
                 return lambda: False
         return lambda: all(_answered(call) for call in calls)
 
-    def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> Evidence:
+    def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> LinksCut:
         asked = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
         answers = node_calls.ask(asked, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
-        evidence: Evidence = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
+        evidence: LinksCut = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
         if silent := sorted(set(asked) - set(answers)):
             evidence["silent"] = silent
         return evidence
@@ -134,16 +134,16 @@ class DroppedLinks(LinkCuts):
         """The links whose two ends have addresses; single clients have no address of their own."""
         return {link for link in links if all(end in self._nodes or end == CLIENTS for end in link)}
 
-    def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Cut by rules, or by ``rest``. Evidence: ``dropped`` packets by link since its cut, and what ``rest`` says."""
+    def cut(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
+        """Cut by rules, or by ``rest``."""
         new = self.addressed(links) - self._cut
         self._cut |= new
         self._dropped.update(dict.fromkeys(new, 0))
         rest = self._others(links)
         return {**self._update(links), **(self._rest.cut(rest, alive) if rest else {})}
 
-    def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """Remove the rules of these links. Evidence: as for :meth:`cut`."""
+    def heal(self, links: Collection[Link], alive: Collection[int]) -> LinksCut:
+        """Remove the rules of these links."""
         self._cut.difference_update(links)
         rest = self._others(links)
         return {**self._update(links), **(self._rest.heal(rest, alive) if rest else {})}
@@ -159,7 +159,7 @@ class DroppedLinks(LinkCuts):
     def _others(self, links: Collection[Link]) -> list[Link]:
         return sorted(set(links) - self.addressed(links))
 
-    def _update(self, links: Collection[Link]) -> Evidence:
+    def _update(self, links: Collection[Link]) -> LinksCut:
         """Bring the rules of every node concerned up to date; counts are kept over the replacement."""
         addressed = self.addressed(links)
         for node in sorted({self._enforcer(link) for link in addressed}):

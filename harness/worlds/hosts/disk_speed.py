@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness.ground.errors import HostError
 from harness.records.journal import Journal
 from harness.worlds.hosts.processes import NAME_PREFIX, boot_id
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskSlowed
 
 #: A disk that works does thousands; forcing one record to ext4 takes two or three.
 WRITES_PER_SECOND: Final = 20
@@ -41,10 +41,8 @@ class DiskThrottle(ABC):
         self._limits = limits
         self._slowed: dict[str, tuple[int, str, dict[str, str]]] = {}
 
-    def slow(self, device: str, pid: int) -> Evidence:
+    def slow(self, device: str, pid: int) -> DiskSlowed:
         """Limit writes to ``device`` ("7:0"), at least those of process ``pid``.
-
-        Evidence: ``device``, ``writes_per_second``, and the ``limit`` that the kernel lists now.
 
         Raises:
             OSError: the kernel refuses.

@@ -30,7 +30,7 @@ from harness.ground.errors import HostError
 from harness.ground.machine.durable_files import sync_directory
 from harness.records.journal import Journal
 from harness.worlds.hosts.processes import NAME_PREFIX, attempt, run
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskFilled, DiskLied, PowerLost
 from workloads import reason_of
 
 #: The file beside a node's own. Kafka looks at directories only, the reference broker at names that it gave.
@@ -90,8 +90,8 @@ class MountedDisk:
         """
         _shut_down(self.mount_point)
 
-    def power_on(self) -> Evidence:
-        """Mount the disk again; no process may use it meanwhile. Evidence: ``log_bytes_after``."""
+    def power_on(self) -> PowerLost:
+        """Mount the disk again; no process may use it meanwhile."""
         self._remount()
         return {"log_bytes_after": log_bytes(self.mount_point)}
 
@@ -100,10 +100,8 @@ class MountedDisk:
         """True while the disk reports writes as flushed that a loss of power takes."""
         return _durable(self.image).exists()
 
-    def lie(self) -> Evidence:
+    def lie(self) -> DiskLied:
         """Let a loss of power take all that is written from now on, flushed or not.
-
-        Evidence: ``durable_log_bytes``, which a loss of power leaves; nothing if the disk lies already.
 
         Raises:
             HostError: the disk cannot be copied.
@@ -113,22 +111,22 @@ class MountedDisk:
         copy = _durable(self.image)
         _freeze(self.mount_point)
         try:
-            durable: Evidence = {"durable_log_bytes": log_bytes(self.mount_point)}
+            durable: DiskLied = {"durable_log_bytes": log_bytes(self.mount_point)}
             _run(["cp", "--sparse=always", str(self.image), f"{copy}.part"])
         finally:
             _thaw(self.mount_point)
         Path(f"{copy}.part").rename(copy)
         return durable
 
-    def obey(self) -> Evidence:
-        """Stop lying, and keep what was written. Evidence: ``log_bytes``; nothing if the disk did not lie."""
+    def obey(self) -> DiskLied:
+        """Stop lying, and keep what was written."""
         if not self.lies:
             return {}
         _durable(self.image).unlink()
         return {"log_bytes": log_bytes(self.mount_point)}
 
-    def fill(self) -> Evidence:
-        """Fill the disk. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
+    def fill(self) -> DiskFilled:
+        """Fill the disk.
 
         Idempotent: what became free since the last call is taken too. Files can still grow in blocks that they have.
 
@@ -148,8 +146,8 @@ class MountedDisk:
         finally:
             os.close(descriptor)
 
-    def free(self) -> Evidence:
-        """Give the room back. Evidence: ``freed_bytes``; nothing if the disk was not filled."""
+    def free(self) -> DiskFilled:
+        """Give the room back."""
         file = self.mount_point / FILL_NAME
         if not file.exists():
             return {}

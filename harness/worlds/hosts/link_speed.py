@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from harness.ground.errors import HostError
 from harness.worlds.hosts.processes import attempt, run
 from nemesis.cluster import Link, link_name
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksSlowed
 
 #: Less than a few dozen small writes a second: followers fall behind without a connection breaking.
 RATE_KBIT: Final = 16
@@ -84,11 +84,8 @@ class Shaper:
         self._slow: set[Link] = set()
         self._passed: dict[Link, dict[str, int]] = {}
 
-    def slow(self, links: Collection[Link]) -> Evidence:
-        """Deliver at a small rate over these links, and late where the kernel can delay.
-
-        Evidence: ``kbit`` by link and ``delay_ms`` by link, as far as the kernel lists them.
-        """
+    def slow(self, links: Collection[Link]) -> LinksSlowed:
+        """Deliver at a small rate over these links, and late where the kernel can delay."""
         links = self._single_links(links)
         new = set(links) - self._slow
         self._keep_counts(new)
@@ -97,15 +94,15 @@ class Shaper:
         self._enforce(new)
         limited = {Link(source, target): RATE_KBIT for source in _sources(links) for target in self._seen(source)}
         late = {Link(source, target): ms for source in _sources(links) for target, ms in self._late(source).items()}
-        evidence: Evidence = {}
+        evidence: LinksSlowed = {}
         if kbit := {link_name(link): limited[link] for link in sorted(set(links) & limited.keys())}:
             evidence["kbit"] = kbit
         if delay_ms := {link_name(link): late[link] for link in sorted(set(links) & late.keys())}:
             evidence["delay_ms"] = delay_ms
         return evidence
 
-    def restore(self, links: Collection[Link]) -> Evidence:
-        """Deliver as before. Evidence: ``passed`` by link since it became slow: its bytes and its waits."""
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
+        """Deliver as before."""
         slow = self._slow & set(self._single_links(links))
         self._keep_counts(slow)
         self._slow -= slow

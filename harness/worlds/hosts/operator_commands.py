@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
@@ -25,7 +25,7 @@ from harness.plan import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.records.journal import Journal
 from harness.worlds.hosts.processes import TOKEN_VARIABLE, end, marked_with
 from nemesis.cluster import Link, Links, NodeProcesses, link_name
-from nemesis.evidence import Evidence
+from nemesis.evidence import Killed, LinksCut, ProcessSeen
 from workloads import reason_of
 
 KIND: Final = "operator-command"
@@ -101,36 +101,33 @@ class CommandedNodes(NodeProcesses, Links):
         self._commands, self._journal, self._run = commands, journal, run
         self._open: dict[int, Undoing] = {}
 
-    def kill(self, node: int) -> Evidence:
-        """Run the command ``kill``. Evidence: what was observed."""
-        return self._break("kill", self._named(node))
+    def kill(self, node: int) -> Killed:
+        """Run the command ``kill``."""
+        return cast("Killed", self._break("kill", self._named(node)))
 
-    def stop(self, node: int) -> Evidence:
-        """Run the command ``stop``. Evidence: what was observed."""
+    def stop(self, node: int) -> ProcessSeen:
+        """Run the command ``stop``."""
         return self._break("stop", self._named(node))
 
-    def pause(self, node: int) -> Evidence:
-        """Run the command ``pause``. Evidence: what was observed."""
+    def pause(self, node: int) -> ProcessSeen:
+        """Run the command ``pause``."""
         return self._break("pause", self._named(node))
 
-    def restart(self, node: int) -> Evidence:
-        """Run the command ``start`` for what was killed or stopped. Evidence: what was observed."""
+    def restart(self, node: int) -> ProcessSeen:
+        """Run the command ``start`` for what was killed or stopped."""
         return self._mend("start", self._named(node))
 
-    def resume(self, node: int) -> Evidence:
-        """Run the command ``resume`` for what was paused. Evidence: what was observed."""
+    def resume(self, node: int) -> ProcessSeen:
+        """Run the command ``resume`` for what was paused."""
         return self._mend("resume", self._named(node))
 
-    def cut(self, links: Collection[Link]) -> Evidence:
-        """Run the command ``cut`` for each link, or for each node that loses all its links to others.
-
-        Evidence: the links, or nodes, where it was observed.
-        """
+    def cut(self, links: Collection[Link]) -> LinksCut:
+        """Run the command ``cut`` for each link, or for each node that loses all its links to others."""
         seen = [name for name, who in self._cuttable(links) if "state" in self._break("cut", who)]
         return {"filtered": seen} if seen else {}
 
-    def heal(self, links: Collection[Link]) -> Evidence:
-        """Run the command ``heal`` for what is cut of these links. Evidence: what was observed."""
+    def heal(self, links: Collection[Link]) -> LinksCut:
+        """Run the command ``heal`` for what is cut of these links."""
         mended = [name for name, who in self._cuttable(links) if "state" in self._mend("heal", who)]
         return {"filtered": mended} if mended else {}
 
@@ -172,7 +169,7 @@ class CommandedNodes(NodeProcesses, Links):
         ]
         return [(str(self._commands.name(node)), self._named(node)) for node in alone]
 
-    def _break(self, act: str, who: Mapping[str, str]) -> Evidence:
+    def _break(self, act: str, who: Mapping[str, str]) -> ProcessSeen:
         commands = self._commands
         if act not in commands.acts or not who:
             return {"refused": f"the plan has no command {act} for this node"}
@@ -198,9 +195,9 @@ class CommandedNodes(NodeProcesses, Links):
         seen = observed(own.observe, commands.limit_s if ended.code == 0 else 0, commands.limit_s, self._run)
         return _evidence(act, ended, seen)
 
-    def _mend(self, undo: str, who: Mapping[str, str]) -> Evidence:
+    def _mend(self, undo: str, who: Mapping[str, str]) -> ProcessSeen:
         name = " to ".join(who.values())
-        evidence: Evidence = {}
+        evidence: ProcessSeen = {}
         for entry, undoing in list(self._open.items()):
             if undoing.node != name or UNDONE_BY[undoing.act] != undo:
                 continue
@@ -249,7 +246,7 @@ def observed(words: Words, wait_s: float, limit_s: float, run: Call) -> CommandE
         time.sleep(LOOK_EVERY_S)
 
 
-def _evidence(act: str, ended: CommandEnd, seen: CommandEnd) -> Evidence:
+def _evidence(act: str, ended: CommandEnd, seen: CommandEnd) -> ProcessSeen:
     """Turn what was seen into evidence, whatever the command itself said."""
     code = "no exit code" if ended.code is None else f"exit code {ended.code}"
     said = f"{act}: {code}{f' ({ended.words})' if ended.words and ended.code != 0 else ''}"

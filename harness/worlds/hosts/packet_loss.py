@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.worlds.hosts.cut_links import DroppedLinks
 from nemesis.cluster import Link, Packets
-from nemesis.evidence import Evidence
+from nemesis.evidence import LinksCut, PacketsLost
 
 #: A table of its own, because that of cut links is replaced as a whole.
 TABLE: Final = "ackproof_lossy"
@@ -32,11 +32,11 @@ class PacketLoss(Packets):
         self._links = DroppedLinks(nodes, lambda _: addresses, nft, table=TABLE, lost_pct=LOST_PCT)
         self._single_links = single_links
 
-    def lose(self, links: Collection[Link]) -> Evidence:
-        """Lose packets on these links. Evidence: nothing where none of them has two addresses."""
+    def lose(self, links: Collection[Link]) -> PacketsLost:
+        """Lose packets on these links."""
         counted = self._links.cut(self._single_links(links), ())
         return {"lost_pct": LOST_PCT, **counted} if counted else {}
 
-    def spare(self, links: Collection[Link]) -> Evidence:
-        """Lose no more on these links. Evidence: how many were ``dropped``, by link."""
+    def spare(self, links: Collection[Link]) -> LinksCut:
+        """Lose no more on these links."""
         return self._links.heal(self._single_links(links), ())

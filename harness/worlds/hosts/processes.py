@@ -22,7 +22,7 @@ from typing_extensions import override
 from harness.ground.errors import HostError
 from harness.records.journal import Journal
 from harness.worlds.hosts.contract import Launch, NodeProcess
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProcessSeen
 from workloads import reason_of
 
 #: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.
@@ -172,7 +172,7 @@ class LocalProcess(NodeProcess):
     def _stat(self) -> ProcessStat | None:
         return read_stat(self.pid) if self._child.poll() is None else None
 
-    def _signal(self, signal: Signals, shows: str) -> Evidence:
+    def _signal(self, signal: Signals, shows: str) -> ProcessSeen:
         if signal == SIGSTOP and "frozen" not in self._entries and (who := identify(self.pid)) is not None:
             self._entries["frozen"] = self._journal.intend("frozen", msgspec.structs.asdict(who))
         self._child.send_signal(signal)

@@ -15,7 +15,7 @@ from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.members import ClusterMembers, answered
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
-from nemesis.evidence import Evidence
+from nemesis.evidence import Described, Finalized, MembersChanged, NodeSaid, Prepared
 from nemesis.succession import FormName, Succession
 
 #: Brokers hear of a new feature level within a second.
@@ -80,10 +80,10 @@ class KafkaSuccession(Succession):
         self._members = members
         self._left_alone = left_alone
         self._tails: dict[tuple[int, int], LogTail] = {}
-        self._seen: dict[tuple[int, int], Evidence] = {}
+        self._seen: dict[tuple[int, int], NodeSaid] = {}
 
     @override
-    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Prepared:
         chosen = self._forms.first if form == "first" else self._forms.successor
         self._forms.choose(node, chosen)
         if afresh:
@@ -91,15 +91,15 @@ class KafkaSuccession(Succession):
         return {"wanted": str(chosen.release.version)}
 
     @override
-    def leave(self, node: int) -> Evidence:
+    def leave(self, node: int) -> MembersChanged:
         return answered(lambda: self._members.leave(node))
 
     @override
-    def join(self, node: int) -> Evidence:
+    def join(self, node: int) -> MembersChanged:
         return answered(lambda: self._members.join(node))
 
     @override
-    def observe(self, node: int) -> Evidence:
+    def observe(self, node: int) -> NodeSaid:
         start = node, self._nodes.starts(node)
         if start not in self._seen:
             tail = self._tails.setdefault(start, LogTail(self._nodes.log(node), self._nodes.log_begin(node)))
@@ -109,11 +109,11 @@ class KafkaSuccession(Succession):
         return self._seen.get(start, {})
 
     @override
-    def describe(self, node: int) -> Evidence:
+    def describe(self, node: int) -> Described:
         members = self._members.describe(node)
 
-        def ask() -> Evidence:
-            seen: Evidence = {"features": self._administration.features()}
+        def ask() -> Described:
+            seen: Described = {"features": self._administration.features()}
             if (names := [*self._forms.successor.change]) and node < CONTROLLER:
                 seen["changed"] = self._administration.configurations("broker", [str(node)], names)[str(node)]
             return seen
@@ -121,17 +121,17 @@ class KafkaSuccession(Succession):
         return {**answered(ask), **members}
 
     @override
-    def finalize(self) -> Evidence:
+    def finalize(self) -> Finalized:
         return answered(self._finalize)
 
-    def _finalize(self) -> Evidence:
+    def _finalize(self) -> Finalized:
         before, supported = self._administration.features(), self._administration.supported_features()
         wanted = {
             name: level
             for name, level in supported.items()
             if name not in self._left_alone and level > before.get(name, 0)
         }
-        state: Evidence = {"features_before": before}
+        state: Finalized = {"features_before": before}
         if not wanted:
             return {**state, "features": before}
         if refused := self._administration.finalize(wanted):

@@ -16,7 +16,7 @@ from harness.worlds.hosts import Address, NodeState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import ClusterView, Link, Links, NodeProcesses
-from nemesis.evidence import Evidence
+from nemesis.evidence import Killed, LinksCut, ProcessSeen
 from workloads import Clock
 
 #: The time that a node may take to end by itself, and the time between looks at it.
@@ -58,25 +58,24 @@ class AttackedNodes(NodeProcesses, Links):
         running = tuple(node for node in view.running if node not in self._ending)
         return msgspec.structs.replace(view, running=running)
 
-    def kill(self, node: int) -> Evidence:
-        """End the process at once. Evidence: ``exit``, ``pid``, and ``connect``: the answer to a client."""
+    def kill(self, node: int) -> Killed:
+        """End the process at once."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         evidence = self.nodes.process(node).kill()
         return {**evidence, "connect": self._probe(self.nodes.host.address(node))}
 
-    def stop(self, node: int) -> Evidence:
-        """Ask the process to end. Evidence: ``pid`` and ``signal``; nothing if it is frozen or dead."""
+    def stop(self, node: int) -> ProcessSeen:
+        """Ask the process to end."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         if node in self._ending or self.nodes.process(node).state() is not NodeState.RUNNING:
             return {}
         self._ending.add(node)
         return self.nodes.process(node).terminate()
 
-    def restart(self, node: int) -> Evidence:
+    def restart(self, node: int) -> ProcessSeen:
         """Start a dead node again. The process runs when this returns, and is ready some tenths of a second later.
 
-        A node that was asked to end is started now, or as soon as it has ended. Evidence: its ``state``, and for such a
-        node its end (``exit``), or ``"state": "ending"``.
+        A node that was asked to end is started now, or as soon as it has ended.
         """
         if node in self._returning:
             return {}
@@ -85,11 +84,11 @@ class AttackedNodes(NodeProcesses, Links):
             return self._return(node, self.clock.now_us() + SHUTDOWN_LIMIT_US)
         return self._start(node) if self.nodes.process(node).state() is NodeState.DEAD else {}
 
-    def pause(self, node: int) -> Evidence:
-        """Freeze the process. Evidence: ``state`` ("T") and ``pid``."""
+    def pause(self, node: int) -> ProcessSeen:
+        """Freeze the process."""
         return self.nodes.process(node).pause()
 
-    def resume(self, node: int) -> Evidence:
+    def resume(self, node: int) -> ProcessSeen:
         """Let a frozen process run. It first reads the cuts and heals that it missed."""
         if self.nodes.process(node).state() is not NodeState.PAUSED:
             return {}
@@ -97,15 +96,15 @@ class AttackedNodes(NodeProcesses, Links):
         evidence = self.nodes.process(node).resume()
         return {**evidence, "links_updated": updated()}
 
-    def cut(self, links: Collection[Link]) -> Evidence:
-        """Cut these links. Evidence: the links that each end holds back, or packets dropped by link."""
+    def cut(self, links: Collection[Link]) -> LinksCut:
+        """Cut these links."""
         return self.nodes.host.links.cut(self.nodes.single_links(links), self._listening())
 
-    def heal(self, links: Collection[Link]) -> Evidence:
-        """Heal these links. Evidence: as for :meth:`cut`, counted until now."""
+    def heal(self, links: Collection[Link]) -> LinksCut:
+        """Heal these links."""
         return self.nodes.host.links.heal(self.nodes.single_links(links), self._listening())
 
-    def _return(self, node: int, until_us: int) -> Evidence:
+    def _return(self, node: int, until_us: int) -> ProcessSeen:
         """Look until the node has ended, then start it; one that does not end is killed, as operators' tools do."""
         now_us, process = self.clock.now_us(), self.nodes.process(node)
         if now_us > until_us:
@@ -122,7 +121,7 @@ class AttackedNodes(NodeProcesses, Links):
         self._returning.discard(node)
         return {"exit": ended, **self._start(node)}
 
-    def _start(self, node: int) -> Evidence:
+    def _start(self, node: int) -> ProcessSeen:
         self.nodes.crashes.look(self.clock.now_us())  # the old process may have crashed before
         self.nodes.start(node)
         for started in self.after_start:

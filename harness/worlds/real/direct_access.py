@@ -25,12 +25,11 @@ from harness.worlds.clients import (
     told_stable_end,
     told_transaction,
 )
-from harness.worlds.contract import DirectWrite, GroupWord, PlacedRecord, Replicas, ReplicaState
+from harness.worlds.contract import DirectWrite, Flushed, GroupWord, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.hosts import NodeState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import leader_epochs, log_directory, log_end, stretches, written_high_watermark
-from nemesis.evidence import Evidence
 from workloads import SendOutcome
 
 #: A coordinator that runs and is in reach answers in milliseconds.
@@ -129,8 +128,8 @@ class ReplicasOnDisk(Replicas):
         brokers = self._viewer.image().brokers
         return frozenset(node for node in self._nodes.brokers if node not in brokers or brokers[node].fenced)
 
-    def flush(self, node: int) -> Evidence:
-        """Force every file of the broker to its disk. Evidence: ``flushed``, the number of files."""
+    def flush(self, node: int) -> Flushed:
+        """Force every file of the broker to its disk."""
         files = [path for path in self._nodes.data(node).rglob("*") if path.is_file()]
         return {"flushed": sum(map(_forced, files))}
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from harness.ground.errors import HostError
 from harness.worlds.clients import without_secrets
 from nemesis.cluster import Leadership, PartitionView, Reassignment
-from nemesis.evidence import Evidence
+from nemesis.evidence import LeaderMoved, Reassigned, WhyNot
 
 #: A controller decides in milliseconds; a view of it is made a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
@@ -38,7 +38,7 @@ class ConfirmedLeadership(Leadership):
         self._partitions = partitions
 
     @override
-    def move_leader(self, partition: str, broker: int) -> Evidence:
+    def move_leader(self, partition: str, broker: int) -> LeaderMoved:
         before = self._partitions().get(partition)
         if before is None:
             return {"refused": f"the controller does not know {partition}"}
@@ -50,14 +50,14 @@ class ConfirmedLeadership(Leadership):
 
         order = _preferring(broker, before)
         why_not, after = self._ask(partition, moved, lambda: self._move(partition, broker, order))
-        state: Evidence = {"leader": after.leader, "leader_epoch": after.leader_epoch}
-        return state if moved(after) else {**(why_not or Evidence(unconfirmed="the leader stayed")), **state}
+        state: LeaderMoved = {"leader": after.leader, "leader_epoch": after.leader_epoch}
+        return state if moved(after) else {**(why_not or LeaderMoved(unconfirmed="the leader stayed")), **state}
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
-    ) -> tuple[Evidence, PartitionView]:
+    ) -> tuple[WhyNot, PartitionView]:
         """The refusal, as evidence, and the partition's state once it is as wanted or the limit has passed."""
-        why_not: Evidence = {}
+        why_not: WhyNot = {}
         limit_s = CONFIRM_LIMIT_S
         try:
             if refused := request():
@@ -83,15 +83,19 @@ class ConfirmedReassignment(ConfirmedLeadership, Reassignment):
         self._reassign = reassign
 
     @override
-    def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
+    def reassign(self, partition: str, replicas: Sequence[int]) -> Reassigned:
         wanted = tuple(replicas)
 
         def placed(state: PartitionView) -> bool:
             return state.replicas[: len(wanted)] == wanted
 
         why_not, after = self._ask(partition, placed, lambda: self._reassign(partition, wanted))
-        state: Evidence = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
-        return state if placed(after) else {**(why_not or Evidence(unconfirmed="the replicas stayed")), **state}
+        state: Reassigned = {
+            "replicas": list(after.replicas),
+            "leader": after.leader,
+            "leader_epoch": after.leader_epoch,
+        }
+        return state if placed(after) else {**(why_not or Reassigned(unconfirmed="the replicas stayed")), **state}
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:

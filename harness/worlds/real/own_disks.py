@@ -8,7 +8,7 @@ from harness.worlds.hosts import MountedDisk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from nemesis.cluster import Power
 from nemesis.disk_parts import DiskSpace, WriteCaches
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskFilled, DiskLied, PowerLost
 
 
 class OwnDisks(Power, WriteCaches, DiskSpace):
@@ -18,8 +18,8 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         self._attacked = attacked
         self._disks = disks
 
-    def cut_power(self, node: int) -> Evidence:
-        """End the process, and lose what its disk did not keep. Evidence: as for a kill, and log bytes.
+    def cut_power(self, node: int) -> PowerLost:
+        """End the process, and lose what its disk did not keep.
 
         ``lost_flushed`` are the bytes that a lying disk lost: how many of them were flushed is not known, so all count.
         A restarted node finds its disk mounted again, with what it had forced to it.
@@ -30,23 +30,23 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
         before = log_bytes(disk.mount_point)
         disk.power_off()
-        evidence: Evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
+        evidence: PowerLost = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
         return {**evidence, "lost_flushed": before - log_bytes(disk.mount_point)} if disk.lies else evidence
 
-    def lie(self, node: int) -> Evidence:
-        """Let the disk lie. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
+    def lie(self, node: int) -> DiskLied:
+        """Let the disk lie."""
         return self._disks[node].lie()
 
-    def obey(self, node: int) -> Evidence:
-        """Let the disk flush again. Evidence: ``log_bytes``."""
+    def obey(self, node: int) -> DiskLied:
+        """Let the disk flush again."""
         return self._disks[node].obey()
 
-    def fill(self, node: int) -> Evidence:
-        """Fill the disk. Evidence: as for :meth:`harness.worlds.hosts.disks.MountedDisk.fill`."""
+    def fill(self, node: int) -> DiskFilled:
+        """Fill the disk."""
         return self._disks[node].fill()
 
-    def free(self, node: int) -> Evidence:
-        """Give the room back. Evidence: ``freed_bytes``, and ``exit`` if the process ended meanwhile."""
+    def free(self, node: int) -> DiskFilled:
+        """Give the room back."""
         ended = self._attacked.nodes.process(node).exit()
         freed = self._disks[node].free()
         return {**freed, "exit": ended} if freed and ended is not None else freed

@@ -16,7 +16,7 @@ from harness.worlds.hosts import DiskThrottle, LocalProcess, MountedDisk, NodeSt
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.disk_parts import LOG_PARTS, DiskSpeed, Files
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskDamaged, DiskSlowed
 
 
 class FileStorage(Files):
@@ -25,8 +25,8 @@ class FileStorage(Files):
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    def wipe(self, node: int) -> Evidence:
-        """Empty the disk of a dead node. Evidence: ``wiped``: the number of ``files``, and ``log_bytes`` in them.
+    def wipe(self, node: int) -> DiskDamaged:
+        """Empty the disk of a dead node.
 
         The directory itself stays, because a disk may be mounted there. A Kafka node formats it at its next start.
         """
@@ -42,12 +42,8 @@ class FileStorage(Files):
                 path.unlink()
         return {"wiped": {"files": files, "log_bytes": taken}}
 
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """Change one byte of a record that a dead node keeps of ``partition``.
-
-        Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``file``, ``position`` of the byte in it,
-        the byte ``before`` and ``after``, ``recovery_point`` and ``read_again``. Nothing if the log is empty.
-        """
+    def corrupt(self, node: int, partition: str, pick: int) -> DiskDamaged:
+        """Change one byte of a record that a dead node keeps of ``partition``."""
         directory = log_directory(self._nodes.data(node), partition)
         batches = list(batches_in(directory)) if directory is not None and self._is_dead(node) else []
         if not batches:
@@ -81,16 +77,16 @@ class SlowDisks(DiskSpeed):
         self._throttle = throttle
         self._slowed: dict[int, str] = {}
 
-    def slow(self, node: int) -> Evidence:
-        """Slow the node's disk down. Evidence: ``device``, ``writes_per_second``, and the kernel's ``limit``."""
+    def slow(self, node: int) -> DiskSlowed:
+        """Slow the node's disk down."""
         process = self._nodes.process(node)
         if not isinstance(process, LocalProcess):  # only nodes on this machine have a disk of their own
             return {}
         self._slowed[node] = self._disks[node].device
         return self._throttle.slow(self._slowed[node], process.pid)
 
-    def restore(self, node: int) -> Evidence:
-        """Let the disk write fast again. Evidence: ``device``."""
+    def restore(self, node: int) -> DiskSlowed:
+        """Let the disk write fast again."""
         device = self._slowed.pop(node, None)
         if device is None:
             return {}

@@ -36,7 +36,7 @@ from nemesis.cluster import (
     PartitionView,
     Target,
 )
-from nemesis.evidence import Evidence
+from nemesis.evidence import DirectoryFailed, Killed, LinksCut, LinksSlowed, PowerLost, ProcessSeen
 from workloads import LogPartition
 
 #: The operating system's words for a process that was killed.
@@ -202,7 +202,7 @@ class SimulatedCluster:
             internal=self._internal,
         )
 
-    def kill(self, node: int) -> Evidence:
+    def kill(self, node: int) -> Killed:
         """The core's object is gone; its logs keep what was appended."""
         process = self._processes[node]
         if not process.alive:
@@ -221,8 +221,8 @@ class SimulatedCluster:
             self._disks[node].clean_shutdown = broker.broker_epoch
         self.kill(node)
 
-    def cut_power(self, node: int) -> Evidence:
-        """Every log of the node ends where its disk last flushed it. Evidence: see :meth:`Disk.lose_power`."""
+    def cut_power(self, node: int) -> PowerLost:
+        """Every log of the node ends where its disk last flushed it."""
         evidence = self.kill(node)
         if not evidence:
             return {}
@@ -231,13 +231,13 @@ class SimulatedCluster:
             self.damaged.append(NodeId(node))
         return {**evidence, **taken}
 
-    def fail(self, node: int, partition: str) -> Evidence:
+    def fail(self, node: int, partition: str) -> DirectoryFailed:
         """See :meth:`nemesis.disk_parts.LogDirectories.fail`: the core is told, or ends as Kafka does."""
         process, disk = self._processes[node], self._disks[node]
         failed = disk.fail(partition) if process.alive else ()
         if not failed:
             return {}
-        evidence: Evidence = {
+        evidence: DirectoryFailed = {
             "failed": [str(log_partition) for log_partition in failed],
             "incarnation": process.incarnation,
         }
@@ -246,18 +246,18 @@ class SimulatedCluster:
             return evidence
         return {**evidence, **self.kill(node), "exit": NO_DIRECTORY}
 
-    def replace(self, node: int) -> Evidence:
+    def replace(self, node: int) -> DirectoryFailed:
         """See :meth:`nemesis.disk_parts.LogDirectories.replace`. ``replaced`` are the records that are gone."""
         gone = {} if self._processes[node].alive else self._disks[node].replace()
         if any(gone.values()):
             self.damaged.append(NodeId(node))
         return {"replaced": gone} if gone else {}
 
-    def stop(self, node: int) -> Evidence:
+    def stop(self, node: int) -> ProcessSeen:
         """It leaves as soon as its leaderships are handed over; its disk then has everything."""
         return self._shutdown.ask(node, self._processes[node])
 
-    def restart(self, node: int) -> Evidence:
+    def restart(self, node: int) -> ProcessSeen:
         """A new incarnation over the old disk."""
         if node in self._shutdown:
             return self._shutdown.bring_back(node)
@@ -271,7 +271,7 @@ class SimulatedCluster:
         process = self._run(node, self._controller if node == CONTROLLER else self._broker(node))
         return {"state": "running", "incarnation": process.incarnation}
 
-    def pause(self, node: int) -> Evidence:
+    def pause(self, node: int) -> ProcessSeen:
         """Let everything wait that reaches the process."""
         process = self._processes[node]
         if not process.alive:
@@ -279,7 +279,7 @@ class SimulatedCluster:
         process.freeze()
         return {"state": "frozen", "incarnation": process.incarnation}
 
-    def resume(self, node: int) -> Evidence:
+    def resume(self, node: int) -> ProcessSeen:
         """Handle now what waited, in order."""
         process = self._processes[node]
         if not process.frozen:
@@ -287,26 +287,26 @@ class SimulatedCluster:
         waited = process.resume()
         return {"state": "running", "incarnation": process.incarnation, "waited": waited}
 
-    def cut(self, links: Collection[Link]) -> Evidence:
+    def cut(self, links: Collection[Link]) -> LinksCut:
         """Deliver nothing over these links."""
         cut = self._network.cut(links)
         if cut is None:
             return {}
         return {"cut": cut.links, "under_way": "retransmitted" if cut.retransmits else "lost"}
 
-    def heal(self, links: Collection[Link]) -> Evidence:
+    def heal(self, links: Collection[Link]) -> LinksCut:
         """Deliver again; the evidence is what the cuts did to messages until now."""
         ended = self._network.heal(links)
         if not ended:
             return {}
         return {"dropped": sum(cut.dropped for cut in ended), "delayed": sum(cut.delayed for cut in ended)}
 
-    def slow(self, links: Collection[Link]) -> Evidence:
-        """Deliver late over these links. Evidence: the links that were not ``slow`` before."""
+    def slow(self, links: Collection[Link]) -> LinksSlowed:
+        """Deliver late over these links."""
         fresh = self._network.slow(links)
         return {"slow": [f"{source}>{target}" for source, target in fresh]} if fresh else {}
 
-    def restore(self, links: Collection[Link]) -> Evidence:
+    def restore(self, links: Collection[Link]) -> LinksSlowed:
         """Deliver as before."""
         slow = self._network.restore_link_speed(links)
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}

@@ -8,7 +8,7 @@ from typing import Final
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.disk_parts import LOG_PARTS
-from nemesis.evidence import Evidence
+from nemesis.evidence import DiskDamaged, DiskLied, PowerLost
 
 #: The reason why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
@@ -98,8 +98,8 @@ class Disk:
         self._failed = [*range(len(self._directories))]
         return self.replace()
 
-    def lose_power(self) -> Evidence:
-        """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
+    def lose_power(self) -> PowerLost:
+        """Keep what is durable.
 
         The second is given only if the disk had lied about some of them.
         """
@@ -132,15 +132,15 @@ class Disks:
         self._damaged = damaged
         self._unread = unread
 
-    def wipe(self, node: int) -> Evidence:
-        """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
+    def wipe(self, node: int) -> DiskDamaged:
+        """Empty the disk of a dead broker."""
         if not self._dead(node):
             return {}
         self._damaged.append(NodeId(node))
         return {"wiped": self._disks[node].wipe()}
 
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """Damage one batch of a dead broker's log. Evidence: the ``corrupted`` batch."""
+    def corrupt(self, node: int, partition: str, pick: int) -> DiskDamaged:
+        """Damage one batch of a dead broker's log."""
         disk = self._disks[node]
         log_partition, log = next((pair for pair in disk.logs.items() if str(pair[0]) == partition), (None, None))
         if log_partition is None or log is None or not log.batches or not self._dead(node):
@@ -162,8 +162,8 @@ class Disks:
             }
         }
 
-    def lie(self, node: int) -> Evidence:
-        """See :meth:`WriteCaches.lie`. Evidence: ``lies``, how many records were durable before, by log partition."""
+    def lie(self, node: int) -> DiskLied:
+        """Let the disk call flushed what it keeps in its cache."""
         disk = self._disks[node]
         if disk.lies:
             return {}
@@ -172,8 +172,8 @@ class Disks:
             log.lie()
         return {"lies": {str(partition): log.durable_offset for partition, log in disk.logs.items()}}
 
-    def obey(self, node: int) -> Evidence:
-        """See :meth:`WriteCaches.obey`. Evidence: ``cached``, the records that the disk wrote now, by log partition."""
+    def obey(self, node: int) -> DiskLied:
+        """Let the disk write what is in its cache."""
         disk = self._disks[node]
         if not disk.lies:
             return {}

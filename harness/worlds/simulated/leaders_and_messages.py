@@ -14,7 +14,7 @@ from harness.ground.errors import HarnessError
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
-from nemesis.evidence import Evidence
+from nemesis.evidence import LeaderMoved, LinksCut
 from workloads import LogPartition
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
@@ -60,8 +60,8 @@ class SimulatedLeadership:
     def __init__(self, controller: Callable[[], tuple[Process, Controller]]) -> None:
         self._controller = controller
 
-    def move_leader(self, partition: str, broker: int) -> Evidence:
-        """Have the controller elect ``broker``. Evidence: the ``leader`` and its epoch, or why it ``refused``."""
+    def move_leader(self, partition: str, broker: int) -> LeaderMoved:
+        """Have the controller elect ``broker``."""
         process, core = self._controller()
         log_partition = TopicPartition(*LogPartition.named(partition))
         if not process.alive or process.frozen:
@@ -71,7 +71,7 @@ class SimulatedLeadership:
         state = core.image.partition(log_partition)
         if state is None:
             return {"refused": f"{partition} does not exist"}
-        evidence: Evidence = {"leader": state.leader, "leader_epoch": state.leader_epoch}
+        evidence: LeaderMoved = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader == NONE and state is not before:
             evidence["election"] = (
                 "the old leader leads no more; the logs are compared before any broker does (rules 27, 28)"
@@ -87,27 +87,27 @@ class SimulatedMessages:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
-        """Hold messages back when they are sent. Evidence: the links that are ``filtered``."""
+    def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
+        """Hold messages back when they are sent."""
         return self._filter(links, api, "hold", keeps=True)
 
-    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
-        """Drop messages when they are sent. Evidence: the links that are ``filtered``."""
+    def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
+        """Drop messages when they are sent."""
         return self._filter(links, api, "drop", keeps=False)
 
-    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
         """See :meth:`Messages.release`; what is held at a link that is cut by now is lost or delayed with the rest."""
         ended = self._network.release(links, f"{action} {api}" if action else "")
         if not ended:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
-    def release_one(self, link: Link, *, newest: bool) -> Evidence:
-        """Deliver one message that ``link`` holds. Evidence: the kind that was ``released``."""
+    def release_one(self, link: Link, *, newest: bool) -> LinksCut:
+        """Deliver one message that ``link`` holds."""
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 
-    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> Evidence:
+    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> LinksCut:
         if api and api not in APIS:
             raise HarnessError(
                 f'the reference broker has no messages of the API "{api}"; choose one of {", ".join(APIS)}'

@@ -19,7 +19,7 @@ from harness.ground.errors import HarnessError
 from harness.ground.observations import Fact
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProcessSeen
 
 #: Messages that may wait for a frozen process, as in its sockets' receive buffers: far more than a run's writes during
 #: a pause. More is an error of the harness: a message that disappears here would look like a fault that is not in the
@@ -163,7 +163,7 @@ class Process:
 class SimulatedShutdown:
     """Controlled shutdowns of brokers. ``end`` ends a node's process cleanly, ``start`` starts it again."""
 
-    def __init__(self, loop: Loop, end: Callable[[int], None], start: Callable[[int], Evidence]) -> None:
+    def __init__(self, loop: Loop, end: Callable[[int], None], start: Callable[[int], ProcessSeen]) -> None:
         self._loop = loop
         self._end = end
         self._start = start
@@ -172,8 +172,8 @@ class SimulatedShutdown:
     def __contains__(self, node: object) -> bool:
         return node in self._leaving
 
-    def ask(self, node: int, process: Process) -> Evidence:
-        """Let a running broker leave. Evidence: its ``incarnation`` and that it is ``ending``."""
+    def ask(self, node: int, process: Process) -> ProcessSeen:
+        """Let a running broker leave."""
         broker = process.core
         if not isinstance(broker, Broker) or not process.alive or process.frozen or node in self._leaving:
             return {}
@@ -182,7 +182,7 @@ class SimulatedShutdown:
         self._look(node, process, broker, self._loop.time_us + LEAVE_LIMIT_US)
         return {"state": "ending", "incarnation": process.incarnation}
 
-    def bring_back(self, node: int) -> Evidence:
+    def bring_back(self, node: int) -> ProcessSeen:
         """Start it as soon as it has ended."""
         self._leaving[node] = True
         return {"state": "ending"}

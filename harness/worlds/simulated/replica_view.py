@@ -7,10 +7,9 @@ from functools import lru_cache
 
 from harness.broker.core.messages import RecordBatch
 from harness.broker.core.replica import Replica
-from harness.worlds.contract import GroupWord, PlacedRecord, ReplicaState
+from harness.worlds.contract import Flushed, GroupWord, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
-from nemesis.evidence import Evidence
 from workloads.values import decode
 
 
@@ -92,8 +91,8 @@ class SimulatedReplicas:
         replica = None if broker is None else broker.replicas.get(parsed(partition))
         return replica.stable_end() if replica is not None and replica.leading else None
 
-    def flush(self, node: int) -> Evidence:
-        """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""
+    def flush(self, node: int) -> Flushed:
+        """Force to disk what the broker has written, its checkpoints too."""
         broker = self._cluster.broker(node)
         if broker is None:
             return {}

@@ -80,8 +80,7 @@ def with_keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         cwd=copy,
         env={"PYTHONPATH": f"{copy}:{ROOT}", "PATH": ""},
     )
-    answers: dict[str, object] = json.loads(done.stdout)
-    return answers
+    return dict(json.loads(done.stdout))
 
 
 def test_an_added_key_is_read_written_back_bounded_and_refused_where_it_does_not_belong(with_keys) -> None:

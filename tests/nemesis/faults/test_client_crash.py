@@ -7,7 +7,7 @@ from checkers import faults_possible
 from checkers.verdicts.promises import promise
 from harness.plan import parse_plan
 from nemesis.cluster import CLIENTS, Capability
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProducerDied
 from nemesis.faults import Aim, ClientCrash, fault_kind
 from nemesis.player import Player
 from nemesis.receipts import Receipt, to_json
@@ -18,7 +18,7 @@ from workloads.replacement import CrashedProducer
 from workloads.settings import Settings
 
 CRASH = ClientCrash(Role(RoleKind.PRODUCER, pick=7))
-DIED: Evidence = {"instance": 2, "outstanding": 5, "successor": 9}
+DIED: ProducerDied = {"instance": 2, "outstanding": 5, "successor": 9}
 
 
 class Producers:
@@ -29,7 +29,7 @@ class Producers:
 
     def crash_producer(self, pick):
         self.crashed.append(pick)
-        return CrashedProducer(2, 5, 9)
+        return CrashedProducer(instance=2, outstanding=5, successor=9)
 
 
 @pytest.fixture

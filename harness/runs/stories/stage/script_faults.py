@@ -10,7 +10,7 @@ import msgspec
 from harness.runs.stories.stage.story_world import StoryWorld
 from harness.runs.stories.stage.trace import StepError
 from nemesis.cluster import Link, link_name, node_name, require
-from nemesis.evidence import Evidence, Observed, by_node
+from nemesis.evidence import Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.repairs import HEAL, RELEASE, START, Repair
@@ -37,7 +37,7 @@ class ScriptFaults:
         #: The leader when fetches on a link were first held or dropped.
         self._leaders: dict[Link, int | None] = {}
 
-    def hit(self, kind: type[Fault], node: int, **own: object) -> Evidence:
+    def hit(self, kind: type[Fault], node: int, **own: object) -> Observed:
         """Begin a fault of a node; ``own`` are its fields. What is done to a disk is done while its broker is dead."""
         if issubclass(kind, DiskFault) and node in self._story_world.running:
             raise self._changes_nothing(kind.verb, node)
@@ -45,7 +45,8 @@ class ScriptFaults:
         if not evidence:
             ended = kind.undone_by == START and not issubclass(kind, DiskFault)
             raise self._changes_nothing(kind.verb, node, already=ended and node not in self._story_world.running)
-        return by_node(evidence)[str(node)]
+        hit: Observed = by_node(evidence)[str(node)]
+        return hit
 
     def hit_links(self, kind: type[Fault], links: Collection[Link], **own: object) -> None:
         """Begin a fault on links; ``own`` are its fields."""

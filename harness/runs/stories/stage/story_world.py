@@ -14,10 +14,9 @@ from harness.ground.errors import PlanError
 from harness.runs.stories.stage.names import Broker, BrokerRole, Record
 from harness.runs.stories.stage.trace import StepError, broker_words
 from harness.runs.stories.stage.writes import ScriptedRecord
-from harness.worlds.contract import GroupWord, Replicas, ReplicaState, World
+from harness.worlds.contract import Flushed, GroupWord, Replicas, ReplicaState, World
 from nemesis.cluster import Capability, ClusterView, PartitionView, require
 from nemesis.disk_parts import LOG_PARTS
-from nemesis.evidence import Evidence
 from workloads import LogPartition
 
 #: The logs of coordinators.
@@ -254,7 +253,7 @@ class StoryWorld:
             raise StepError(f"the log of broker {node} does not have {name}")
         return -(-values.index(value) * LOG_PARTS // len(values))
 
-    def flush(self, node: int) -> Evidence:
+    def flush(self, node: int) -> Flushed:
         """Force to disk what a broker has written."""
         return self._replicas.flush(node)
 

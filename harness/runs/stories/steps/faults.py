@@ -6,7 +6,7 @@ A fault has its words with it (:class:`nemesis.faults.Fault`): each that has ``o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from harness.runs.stories.stage.names import Broker, BrokerRole, Record
 from harness.runs.stories.stage.stage import StoryStage
@@ -14,7 +14,7 @@ from harness.runs.stories.stage.trace import StepError, broker_words
 from harness.runs.stories.steps.form import Form
 from harness.runs.stories.steps.step import Step, WorldLimits
 from nemesis.cluster import CONTROLLER, Capability, Link
-from nemesis.evidence import Evidence
+from nemesis.evidence import PowerLost
 from nemesis.faults import FAULTS, DropMessages, Fault, LinkFault, Partition
 from nemesis.repairs import RELEASE, Repair
 
@@ -70,7 +70,7 @@ class Begin(Step, frozen=True, kw_only=True):
                 evidence = stage.faults.hit(self.fault, node, **own)
             if reason := evidence.get("refused") or evidence.get("unconfirmed"):
                 raise StepError(f"refused: {reason}")
-            kept += [node] if kept_everything(evidence) else []
+            kept += [node] if kept_everything(cast("PowerLost", evidence)) else []
         return f"nothing was lost: the disk of {broker_words(kept)} had everything" if kept else ""
 
 
@@ -236,7 +236,7 @@ def _cut(node: int, others: Iterable[int], stage: StoryStage) -> None:
     stage.faults.hit_links(Partition, links)
 
 
-def kept_everything(evidence: Evidence) -> bool:
+def kept_everything(evidence: PowerLost) -> bool:
     """True after a loss of power that took no record, or no byte of log segments where records are not counted."""
     before, after = evidence.get("log_bytes_before"), evidence.get("log_bytes_after")
     counted = evidence.get("lost")

@@ -36,7 +36,7 @@ from harness.worlds.hosts.ssh import commands, undo
 from harness.worlds.hosts.ssh.connecting import over_ssh
 from harness.worlds.hosts.ssh.shell import Connect, Shell, must
 from nemesis.cluster import CLIENTS, Capability
-from nemesis.evidence import Evidence
+from nemesis.evidence import ProcessSeen
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -295,7 +295,7 @@ class RemoteProcess(NodeProcess):
             return None
         return fields[0]
 
-    def _signal(self, signal: Signals, shows: str) -> Evidence:
+    def _signal(self, signal: Signals, shows: str) -> ProcessSeen:
         if self._exit is None:
             name = signal.name.removeprefix("SIG")
             letter = must(self._shell, commands.signal(self._script, self._identity, name, shows)).strip()

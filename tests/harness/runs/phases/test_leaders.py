@@ -8,7 +8,7 @@ import pytest
 
 from harness.runs.phases.leaders import TargetLeaders
 from nemesis.cluster import ClusterView, PartitionView, Target
-from nemesis.evidence import Evidence
+from nemesis.evidence import LeaderMoved
 
 LOGS_OF_GROUPS = ("__consumer_offsets-0", "__consumer_offsets-1")
 
@@ -30,11 +30,11 @@ class Cluster:
         own = {name: state for name, state in states.items() if name not in internal}
         return ClusterView(partitions=own, running=(0, 1, 2), brokers=(0, 1, 2), internal=internal)
 
-    def move_leader(self, partition: str, broker: int) -> Evidence:
+    def move_leader(self, partition: str, broker: int) -> LeaderMoved:
         self.moved.append(partition)
         if self._out_of_sync.get(partition) != broker:
             self.leads[partition] = broker
-        return cast("Evidence", {"leader": self.leads[partition]})
+        return cast("LeaderMoved", {"leader": self.leads[partition]})
 
 
 def leaders_of(cluster: Any) -> TargetLeaders:

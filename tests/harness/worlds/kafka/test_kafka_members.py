@@ -10,7 +10,7 @@ import pytest
 from harness.plan import Kafka, RunSpec
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
-from nemesis.evidence import Evidence, by_node
+from nemesis.evidence import Observed, by_node
 from nemesis.open_faults import OpenFaults
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
@@ -58,7 +58,7 @@ def test_a_controller_and_a_broker_leave_are_replaced_and_join(spec: RunSpec, tm
         (kind, "end", "observed when it began") for kind in ("leave", "replace", "join") * 2
     ]
 
-    def seen(receipt: Receipt, *, end: bool = False) -> Evidence:
+    def seen(receipt: Receipt, *, end: bool = False) -> Observed:
         (evidence,) = by_node(receipt.end_evidence if end else receipt.begin_evidence).values()
         return evidence
 
