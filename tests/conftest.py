@@ -1,8 +1,8 @@
 """A world without mishaps, in virtual time: an instant log in memory, and a cluster that does what a nemesis asks.
 
 Hypothesis draws the same examples in every run, so that a red test is red again. To look for more, say
-``HYPOTHESIS_PROFILE=explore``: other examples each time, and ten times as many (where a test sets a number of its own,
-only of histories).
+``HYPOTHESIS_PROFILE=explore``: other examples each time, and ten to thirty times as many (where a test sets a number of
+its own, only of histories).
 """
 
 import gc

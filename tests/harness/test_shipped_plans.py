@@ -41,7 +41,7 @@ CELLS_MAX: Final = 9
 WRITES_PER_SECOND_MAX: Final = 25.0
 DURATION_MAX_MS: Final = 240_000
 #: The plans that a newcomer begins with: a second each. Others take a minute of processor time together.
-BEGUN_WITH: Final = {"canary", "demo", "pull-request", "smoke", "soak"}
+BEGUN_WITH: Final = {"canary", "demo", "pull-request", "smoke"}
 SLOW: Final = {name for name in PLANS if name not in BEGUN_WITH and not name.startswith("stories/")}
 
 

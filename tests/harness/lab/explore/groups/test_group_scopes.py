@@ -30,7 +30,7 @@ def test_a_group_with_a_fence_holds() -> None:
 @pytest.mark.parametrize(
     ("bug", "chosen", "rule"),
     [
-        ("commit-of-any-member", scope("group"), "group-went-back"),
+        ("commit-of-any-member", scope("group", members=1, delays=1), "group-went-back"),
         ("assign-unrevoked", scope("group"), "two-owners"),
         ("load-first-commits", scope("group-moved", members=1, records=2), "group-went-back"),
     ],

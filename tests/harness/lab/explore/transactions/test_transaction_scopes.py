@@ -115,7 +115,7 @@ SMALL = scope("transactions", transactions=1, writes=1, partitions=1, delays=0)
 
 
 def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
-    alone, shared = (exhaust(SMALL, workers=workers) for workers in (1, 2))
+    alone, shared = (exhaust(scope("late-end"), workers=workers) for workers in (1, 2))
     assert alone.exhausted
     assert (alone.states, alone.transitions, alone.depth) == (shared.states, shared.transitions, shared.depth)
 
