@@ -42,7 +42,13 @@ def test_a_scripted_story_comes_out_as_its_plan_expects(name: str) -> None:
     assert problems(plan_of(name), 1) == []
 
 
-@pytest.mark.parametrize("name", ["canary", "smoke", "demo", "isr-churn", "lag-by-messages", "one-replica", "racks"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("canary", "smoke", "demo", "lag-by-messages", "racks"),
+        *(pytest.param(name, marks=pytest.mark.system) for name in ("isr-churn", "one-replica")),
+    ],
+)
 def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
     assert problems(plan_of(name), 1) == []
 

@@ -185,12 +185,20 @@ def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -
         yield msgspec.structs.replace(trace, steps=tuple(steps)), facts
 
 
+#: Each change is tried in each third trace, another third for the next change; what only coordinators tell,
+#: in every trace.
+TRIED_IN: Final = {name: NAMES[index % 3 :: 3] for index, name in enumerate(CHANGES)} | dict.fromkeys(
+    CHANGES_OF_TOLD, NAMES
+)
+
+
 @pytest.mark.usefixtures("performed_once")
-@pytest.mark.parametrize("name_of_change", [*CHANGES, *CHANGES_OF_TOLD])
+@pytest.mark.parametrize("name_of_change", TRIED_IN)
 def test_a_changed_fact_is_unexplained_and_named(name_of_change: str) -> None:
     struck, missed = set(), []
     change = {**CHANGES, **CHANGES_OF_TOLD}[name_of_change]
-    for name, number in HELD_IN.items():
+    for name in TRIED_IN[name_of_change]:
+        number = HELD_IN[name]
         trace = read(name)
         for another, facts in changed_traces(trace, change, quiet(name, number)):
             compared = held(another, number)
@@ -205,7 +213,7 @@ def test_a_changed_fact_is_unexplained_and_named(name_of_change: str) -> None:
                 if step.word is not Word.UNEXPLAINED or not named:
                     missed.append((name, number, step.text, fact, step.word.value))
     assert missed == []
-    assert struck == {*NAMES} if name_of_change in CHANGES else struck
+    assert struck == {*TRIED_IN[name_of_change]} if name_of_change in CHANGES else struck
 
 
 #: Other findings of the checkers.

@@ -24,7 +24,10 @@ CONTROLLED: Final = {row[0] for row in ROWS[::3]}
 PORTFOLIOS: Final = {portfolio.name: portfolio for portfolio in EVERYTHING}
 
 
-@pytest.mark.parametrize(("bug", "seen_by", "portfolio", "schedules", "run"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(
+    ("bug", "seen_by", "portfolio", "schedules", "run"),
+    [pytest.param(*row, id=row[0], marks=pytest.mark.system if index % 2 else ()) for index, row in enumerate(ROWS)],
+)
 def test_a_row_is_seen_by_what_it_says_and_controls_are_silent(
     bug: str, seen_by: str, portfolio: str, schedules: str, run: str
 ) -> None:

@@ -98,7 +98,12 @@ def test_a_late_write_leaves_a_transaction_hanging_under_version_1_only() -> Non
     ("bug", "chosen", "rule"),
     [
         ("marker-of-any-epoch", scope("late-marker"), "early-read"),
-        ("answer-before-decision", scope("coordinator-moved", transactions=1, writes=1, partitions=1), "lost-write"),
+        pytest.param(
+            "answer-before-decision",
+            scope("coordinator-moved", transactions=1, writes=1, partitions=1),
+            "lost-write",
+            marks=pytest.mark.system,
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
