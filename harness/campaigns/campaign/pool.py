@@ -25,7 +25,7 @@ from harness.ground.errors import AckproofError, HarnessError
 from harness.plan import RunSpec
 from harness.records.run_record import Ended, write_record
 
-#: Makes workers, each of which would take half a second of a processor to read what all of them need.
+#: Makes workers. Each would take half a second of a processor to read what all of them need.
 CONTEXT: Final = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["harness.runs.run.performing"])
 #: New workers after a death. A machine that kills more of them (out of memory) will not finish the campaign anyway.

@@ -477,7 +477,7 @@ def test_a_secret_of_a_file_is_in_no_word_of_it(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is required here is told by these; the README's assessment performs all."""
+    """These tell what is required here; the README's assessment performs all."""
     monkeypatch.setattr(assessing, "Performer", partial(Performer, only=("S01", "S07", "S22", "S40")))
 
 

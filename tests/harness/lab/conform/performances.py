@@ -1,4 +1,4 @@
-"""What the core performs for the recorded traces, once in each schedule for all tests that look at it."""
+"""The core's performances for the recorded traces, one in each schedule for all tests."""
 
 from __future__ import annotations
 

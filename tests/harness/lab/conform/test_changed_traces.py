@@ -28,12 +28,6 @@ pytestmark = pytest.mark.xdist_group("recorded-traces")
 HELD_IN: Final = {name: index % 2 and 1 + index // 2 % (SCHEDULES - 1) for index, name in enumerate(NAMES)}
 
 
-@pytest.fixture
-def performed_once() -> Iterator[None]:
-    with core_once():
-        yield
-
-
 #: A fact's name and the state in which that fact is another one.
 Changed = tuple[str, ShownState]
 Change = Callable[[ShownState], Iterator[Changed]]
@@ -171,7 +165,8 @@ def deviating(name: str, number: int) -> Collection[tuple[int, str]]:
 
 
 def held(trace: RecordedTrace, number: int) -> Comparison:
-    return hold(trace, STORIES[trace.story], schedules=[number])
+    with core_once():
+        return hold(trace, STORIES[trace.story], schedules=[number])
 
 
 def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -> Iterator[tuple[RecordedTrace, Facts]]:
@@ -192,7 +187,6 @@ TRIED_IN: Final = {name: NAMES[index % 3 :: 3] for index, name in enumerate(CHAN
 )
 
 
-@pytest.mark.usefixtures("performed_once")
 @pytest.mark.parametrize("name_of_change", TRIED_IN)
 def test_a_changed_fact_is_unexplained_and_named(name_of_change: str) -> None:
     struck, missed = set(), []
@@ -227,7 +221,6 @@ OTHER_OUTCOMES: Final[Mapping[str, Callable[[StoryOutcome], object]]] = {
 }
 
 
-@pytest.mark.usefixtures("performed_once")
 @pytest.mark.parametrize("field", OTHER_OUTCOMES)
 def test_another_outcome_is_compared_with_the_story_again(field: str) -> None:
     changed = []
@@ -246,17 +239,15 @@ def test_every_schedule_holds_a_changed_trace() -> None:
     assert {*HELD_IN.values()} == {*range(SCHEDULES)}
 
 
-@pytest.mark.usefixtures("performed_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trace_without_one_of_its_steps_is_refused(name: str) -> None:
     trace = read(name)
     for index in range(len(trace.steps)):
         fewer = msgspec.structs.replace(trace, steps=trace.steps[:index] + trace.steps[index + 1 :])
         with pytest.raises(PlanError, match=r"is of another script than .* record it again"):
-            hold(fewer, STORIES[trace.story])
+            held(fewer, HELD_IN[name])
 
 
-@pytest.mark.usefixtures("performed_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_that_failed_on_kafka_is_unexplained(name: str) -> None:
     trace = read(name)
