@@ -32,7 +32,7 @@ test: setup-test ## tests of everything, with clients of real Kafka (15 minutes 
 	@# In a fresh clone: what workers need is compiled and made once, and not by each of them; without it they take longer.
 	@[ -d tests/__pycache__ ] || { $(BIN)/pytest -q --collect-only & \
 	 $(BIN)/python -m scripts.spark_archive & wait; } >/dev/null 2>&1
-	@$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder -m "not kafka and not finding and not race"
+	@$(BIN)/pytest -q -n 5 -m "not kafka and not finding and not race"
 
 findings: setup-test ## every finding and its controls on Kafka 4.3.1, as their pages say (three quarters of an hour; not part of .ci/run)
 	@$(BIN)/pytest -q -m finding
@@ -47,7 +47,7 @@ soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 	@scripts/soak-smoke.sh
 
 kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root can be had (8 minutes)
-	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "kafka and not race"
+	@$(BIN)/pytest -q -n 4 -m "kafka and not race"
 	@scripts/kafka-campaign.sh
 
 prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (three minutes)

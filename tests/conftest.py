@@ -1,8 +1,8 @@
 """A world without mishaps, in virtual time: an instant log in memory, and a cluster that does what a nemesis asks.
 
 Hypothesis draws the same examples in every run, so that a red test is red again. To look for more, say
-``HYPOTHESIS_PROFILE=explore``: other examples each time, and ten times as many (where a test sets a number of its own,
-only of histories).
+``HYPOTHESIS_PROFILE=explore``: other examples each time, and ten to thirty times as many (where a test sets a number of
+its own, only of histories).
 """
 
 import gc
@@ -44,14 +44,14 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatabl
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that share a fixture of their module go to one worker: each further one would start its own cluster.
+    """The short tests of a module go to one worker, and so do those that share a fixture of it: each is made once.
 
     Workers find the long tests among the short ones: while some wait, others compute, and short ones are the end.
     """
     for item in items:
-        if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
+        if item.get_closest_marker("xdist_group") is None and (not is_long(item) or shares_fixture(item)):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
-    # Set by pytest-xdist in workers that do whole groups; tests of others that share a fixture must stay together.
+    # Set by pytest-xdist in workers that do whole groups.
     if getattr(config.option, "loadgroup", False):
         spread(items)
 
@@ -90,28 +90,30 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("system") is not None
+
+
 def shares_fixture(item: pytest.Item) -> bool:
     fixtures = getattr(item, "_fixtureinfo", None)
     return fixtures is not None and any(made[-1].scope == "module" for made in fixtures.name2fixturedefs.values())
 
 
 def spread(items: list[pytest.Item]) -> None:
-    """Spread the long tests evenly over so much of the short ones, and groups of short ones in the same way.
+    """Spread the long tests evenly over so much of the short ones.
 
-    Groups come before single tests, the largest first: a worker has a whole group to do, and none is to begin late.
+    Of both, groups come before single tests, the largest first: a worker has a whole group to do, and none is to begin
+    late.
     """
-    waiting = {group_of(item) for item in items if item.get_closest_marker("system")} - {None}
+    waiting = {group_of(item) for item in items if is_long(item)} - {None}
     sizes = Counter(group_of(item) for item in items)
-    short, grouped, long = [], [], []
+    short, long = [], []
     for item in items:
-        if item.get_closest_marker("system") or group_of(item) in waiting:
-            long.append(item)
-        else:
-            (short if group_of(item) is None else grouped).append(item)
-    places = {item: number / len(short) for number, item in enumerate(short)}
-    for part in (grouped, long):
+        (long if is_long(item) or group_of(item) in waiting else short).append(item)
+    places = {}
+    for part, end in ((short, 1.0), (long, LONG_TESTS_END)):
         part.sort(key=lambda item: (0, "") if (group := group_of(item)) is None else (-sizes[group], group))
-        places |= {item: LONG_TESTS_END * number / len(part) for number, item in enumerate(part)}
+        places |= {item: end * number / len(part) for number, item in enumerate(part)}
     items.sort(key=places.__getitem__)
 
 

@@ -97,7 +97,12 @@ def test_tests_that_share_a_fixture_of_their_module_are_one_group(request, made_
     assert request.node.get_closest_marker("xdist_group").args == ("tests/test_groups_of_tests",)
 
 
-def test_other_tests_are_in_no_group(request, tmp_path):
+def test_short_tests_of_a_module_are_one_group(request, tmp_path):
+    assert request.node.get_closest_marker("xdist_group").args == ("tests/test_groups_of_tests",)
+
+
+@pytest.mark.system
+def test_a_long_test_that_shares_no_fixture_is_in_no_group(request, tmp_path):
     assert request.node.get_closest_marker("xdist_group") is None
 
 
@@ -111,13 +116,17 @@ class Marked:
         return self._marks.get(name)
 
 
+def singles(count):
+    return [Marked(group=f"short-{number}") for number in range(count)]
+
+
 def sort(items, *, in_groups=True):
     pytest_collection_modifyitems(SimpleNamespace(option=SimpleNamespace(loadgroup=in_groups)), items)
 
 
 @pytest.mark.parametrize("in_groups", [True, False])
 def test_workers_find_the_long_tests_among_the_short_ones_and_none_at_the_end(in_groups):
-    short, long = [Marked() for _ in range(10)], [Marked("system") for _ in range(2)]
+    short, long = singles(10), [Marked("system") for _ in range(2)]
     items = [*short, *long]
     sort(items, in_groups=in_groups)
     spread = [short[0], long[0], *short[1:5], long[1], *short[5:]]
@@ -125,14 +134,14 @@ def test_workers_find_the_long_tests_among_the_short_ones_and_none_at_the_end(in
 
 
 def test_groups_come_before_long_tests_and_the_largest_first():
-    short, single = [Marked() for _ in range(10)], Marked("system")
+    short, single = singles(10), Marked("system")
     small, large = [Marked("system", group="b") for _ in range(2)], [Marked("system", group="a") for _ in range(3)]
     quick = [Marked(group="c") for _ in range(2)]
     items = [*short, single, *small, *large, *quick]
     sort(items)
     assert [item for item in items if item not in [*short, *quick]] == [*large, *small, single]
-    assert [item for item in items if item in short] == short
-    assert items[:3] == [short[0], large[0], quick[0]]
+    assert [item for item in items if item in [*short, *quick]] == [*quick, *short]
+    assert items[:3] == [large[0], quick[0], quick[1]]
 
 
 #: Marks and options by which a test is tried again, or may fail.

@@ -1,7 +1,8 @@
 """Runs jobs in worker processes, and outlives workers that die, hang or are interrupted.
 
-Workers are spawned, so that they share nothing with the harness but a pipe each. They ignore Ctrl-C (the harness tells
-them to stop, and they close their world first), and stop by themselves when the harness is gone.
+Workers are forked from a process that has read the modules of runs and did nothing else: they begin at once, and share
+nothing with the harness but a pipe each. They ignore Ctrl-C (the harness tells them to stop, and they close their world
+first), and stop by themselves when the harness is gone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from harness.ground.errors import AckproofError, HarnessError
 from harness.plan import RunSpec
 from harness.records.run_record import Ended, write_record
 
+#: Makes workers. Each would take half a second of a processor to read what all of them need.
+CONTEXT: Final = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["harness.runs.run.performing"])
 #: New workers after a death. A machine that kills more of them (out of memory) will not finish the campaign anyway.
 DEATHS_MAX: Final = 10
 #: Seconds for a worker to close its world after it was asked to stop.
@@ -118,10 +122,9 @@ class _Worker:
     """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
 
     def __init__(self, perform_run: PerformRun, niceness: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
+        self.pipe, theirs = CONTEXT.Pipe()
         self.niceness = niceness
-        self.process = context.Process(target=_work, args=(theirs, perform_run, niceness), daemon=False)
+        self.process = CONTEXT.Process(target=_work, args=(theirs, perform_run, niceness), daemon=False)
         # It inherits that Ctrl-C waits: until it ignores that, a worker would end with a traceback.
         resource_tracker.ensure_running()  # its first start would end the waiting
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -99,7 +99,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
 
 
 @given(st.one_of(histories(), keyed_histories()))
-@examples(300)
+@examples(100)
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
@@ -108,7 +108,7 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
 
 
 @given(cleaned_histories())
-@examples(300)
+@examples(100)
 def test_records_that_are_gone_too_early_are_those_that_each_reader_had_to_see(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly in ("lost-tombstone", "cleaned-early", "dead-cleaner"):
@@ -118,7 +118,7 @@ def test_records_that_are_gone_too_early_are_those_that_each_reader_had_to_see(h
 
 
 @given(pipelined_histories())
-@examples(300)
+@examples(100)
 def test_reordered_writes_are_found_across_sends_in_flight(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     twin, essence = COMPARED["reordered"]
@@ -129,7 +129,7 @@ def test_reordered_writes_are_found_across_sends_in_flight(history: list[Event])
 
 
 @given(histories(), st.integers(0, 2**32))
-@examples(120)
+@examples(40)
 def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_partition(
     history: list[Event], seed: int
 ) -> None:
@@ -160,7 +160,7 @@ def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
 
 
 @given(st.one_of(histories(), keyed_histories()))
-@examples(200)
+@examples(66)
 def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(history: list[Event]) -> None:
     findings = judge_events(history, shown=None).findings(LostWrite)
     passed = [(f.key, f.value, f.index, f.max_read_index, f.writer.op_pos) for f in findings if not f.rule]
@@ -170,7 +170,7 @@ def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(histo
 
 
 @given(histories(), st.integers(0, 2**32))
-@examples(300)
+@examples(100)
 def test_errors_without_a_reason_are_those_where_nothing_is_missing(history: list[Event], seed: int) -> None:
     chance = random.Random(seed)
     told = [
@@ -185,7 +185,7 @@ def test_errors_without_a_reason_are_those_where_nothing_is_missing(history: lis
 
 
 @given(histories(), st.booleans())
-@examples(120)
+@examples(40)
 def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: list[Event], ww_deps: bool) -> None:
     verdict = judge_events(history, shown=None, ww_deps=ww_deps)
     expected = brute_force.cycles(history, ww_deps=ww_deps)
@@ -220,7 +220,7 @@ def test_a_read_before_its_write_was_begun_is_a_cycle_with_time_also_at_a_contes
 
 
 @given(histories())
-@examples(60)
+@examples(20)
 def test_counts_are_never_capped(history: list[Event]) -> None:
     whole, capped = judge_events(history, shown=None), judge_events(history, shown=1)
     assert whole.counts == capped.counts
@@ -228,7 +228,7 @@ def test_counts_are_never_capped(history: list[Event]) -> None:
 
 
 @given(histories())
-@examples(120)
+@examples(40)
 def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None:
     worst = judge_events(history).worst_realtime_lag
     series = lag_series(history)
@@ -239,7 +239,7 @@ def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None
 
 
 @given(histories())
-@examples(80)
+@examples(26)
 def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list[Event]) -> None:
     points = list(unseen_series(history))
     expected = {key: number for key, number in points[-1].unseen.items() if number} if points else {}
@@ -248,13 +248,13 @@ def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list
 
 
 @given(histories())
-@examples(80)
+@examples(26)
 def test_values_are_counted_as_often_as_subscribed_consumers_got_them(history: list[Event]) -> None:
     assert judge_events(history).consume_counts == brute_force.consume_counts(history)
 
 
 @given(histories())
-@examples(80)
+@examples(26)
 def test_deliveries_are_counted_for_acknowledged_records(history: list[Event]) -> None:
     delivery = judge_events(history, shown=None).delivery
     lost, duplicated = brute_force.delivery(history)

@@ -30,7 +30,7 @@ def renumbered(events: list[Event]) -> list[Event]:
 
 
 @given(histories())
-@examples(80)
+@examples(26)
 def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(history: list[Event]) -> None:
     assume(history)  # what is empty is judged to prove nothing, and no more
     before = judged(history)
@@ -45,7 +45,7 @@ def test_reading_a_value_that_nobody_wrote_adds_one_phantom_and_nothing_else(his
 
 
 @given(histories(), st.data())
-@examples(60, suppress_health_check=[HealthCheck.filter_too_much])
+@examples(20, suppress_health_check=[HealthCheck.filter_too_much])
 def test_taking_an_acknowledged_value_out_of_every_read_adds_that_lost_write(
     history: list[Event], data: st.DataObject
 ) -> None:
@@ -102,7 +102,7 @@ def _without(operation: MicroOperation, key: str, value: int) -> MicroOperation:
 
 
 @given(histories(), st.integers(1, 10**9))
-@examples(60)
+@examples(20)
 def test_shifting_times_changes_nothing_but_when_it_was(history: list[Event], by: int) -> None:
     before = judged(history)
     after = judged([changed(event, time_us=event.time_us + by) for event in history])
@@ -114,7 +114,7 @@ def test_shifting_times_changes_nothing_but_when_it_was(history: list[Event], by
 
 
 @given(histories(), st.integers(2, 5))
-@examples(60)
+@examples(20)
 def test_stretching_time_changes_only_lag_and_availability(history: list[Event], factor: int) -> None:
     before = judged(history)
     after = judged([changed(event, time_us=event.time_us * factor) for event in history])
@@ -125,7 +125,7 @@ def test_stretching_time_changes_only_lag_and_availability(history: list[Event],
 
 
 @given(histories())
-@examples(60)
+@examples(20)
 def test_the_names_of_log_partitions_do_not_matter(history: list[Event]) -> None:
     """Renaming turns the order in which partitions are stored around."""
     names = dict(zip(KEYS, reversed(KEYS), strict=True))
@@ -149,7 +149,7 @@ def _renamed(event: Event, names: dict[str, str]) -> Event:
 
 
 @given(histories(), histories())
-@examples(60)
+@examples(20)
 def test_independent_partitions_are_judged_as_if_alone(first: list[Event], other: list[Event]) -> None:
     """Two histories over different partitions by different processes, one after the other or mixed: counts add up."""
     assume(first and other)

@@ -389,7 +389,7 @@ ESSENCE: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
 
 
 @given(pipeline_histories())
-@examples(400)
+@examples(133)
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, twin in TWINS.items():

@@ -97,7 +97,7 @@ spans = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=30, max_
 
 
 @given(dependency_lists, spans, st.integers(1, 30))
-@examples(300)
+@examples(100)
 def test_windows_of_any_size_leave_what_one_look_leaves(
     pairs: list[tuple[int, int]], lasting: list[tuple[int, bool]], window: int
 ) -> None:

@@ -203,7 +203,7 @@ def has_readers(events: list[Event], key: str, end: int) -> bool:
 
 
 @given(histories())
-@examples(150)
+@examples(50)
 def test_waits_are_those_of_a_recount_read_by_read(history: list[Event]) -> None:
     measured = judge_events(history).read_availability
     for key in KEYS:
@@ -221,7 +221,7 @@ def test_waits_are_those_of_a_recount_read_by_read(history: list[Event]) -> None
 
 
 @given(st.integers(0, 2**32))
-@examples(60)
+@examples(20)
 def test_waits_of_groups_are_those_of_a_recount_of_their_members(seed: int) -> None:
     chosen, log = random.Random(seed), Log()
     members = {process: f"group-{process % 2}" for process in range(4)}
@@ -260,7 +260,7 @@ def test_lag_counts_polls_of_the_workload_and_not_those_of_final_readers() -> No
 
 
 @given(histories())
-@examples(60)
+@examples(20)
 def test_the_largest_lag_is_that_of_a_recount_of_every_poll(history: list[Event]) -> None:
     counted = judge_events(history).consumer_lag.polls
     tries = {

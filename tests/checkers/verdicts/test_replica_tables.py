@@ -151,7 +151,7 @@ ROWS = st.tuples(
 
 
 @given(st.lists(st.lists(ROWS, max_size=6), max_size=3))
-@examples(300)
+@examples(100)
 def test_what_is_found_is_what_replaying_every_log_finds(logs: list[list[Row]]) -> None:
     replicas = []
     for node, log in enumerate(logs):

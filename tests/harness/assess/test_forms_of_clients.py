@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
-from harness.assess import Client, clients_named
+from harness import assess as assessing
+from harness.assess import Client, Performer, clients_named
 from harness.assess.client_settings import effective
 from harness.cli.app import exit_code_of
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
@@ -471,6 +473,12 @@ def test_a_secret_of_a_file_is_in_no_word_of_it(tmp_path: Path) -> None:
     (client,) = producers(Case("a.properties", text, {}), tmp_path)
     assert client.not_understood
     assert "hunter2" not in str(client)
+
+
+@pytest.fixture(autouse=True)
+def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tell what is required here; the README's assessment performs all."""
+    monkeypatch.setattr(assessing, "Performer", partial(Performer, only=("S01", "S07", "S22", "S40")))
 
 
 def judged(tmp_path: Path, case: Case, *words: str) -> int:

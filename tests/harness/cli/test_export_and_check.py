@@ -148,13 +148,14 @@ def same(run: Path) -> Verdict:
     return expected
 
 
-def test_every_recorded_run_is_judged_from_its_export_as_it_was(tmp_path: Path) -> None:
+def test_recorded_runs_are_judged_from_their_exports_as_they_were(tmp_path: Path) -> None:
+    """Every fifth: all were made by one exporter; the cases above have a run of every workload."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path)  # noqa: S202 - our own; filters came with 3.11.4
-    verdicts = [same(path.parent) for path in sorted(tmp_path.glob(f"*/{RUN_FILE}"))]
-    assert len(verdicts) == 200
-    assert len([verdict for verdict in verdicts if verdict.counts.get("lost-write")]) > 50
-    assert len([verdict for verdict in verdicts for lost in verdict.findings(LostWrite) if lost.fate]) > 50
+    verdicts = [same(path.parent) for path in sorted(tmp_path.glob(f"*/{RUN_FILE}"))[::5]]
+    assert len(verdicts) == 40
+    assert len([verdict for verdict in verdicts if verdict.counts.get("lost-write")]) > 10
+    assert len([verdict for verdict in verdicts for lost in verdict.findings(LostWrite) if lost.fate]) > 10
 
 
 def test_the_kept_runs_on_kafka_are_judged_from_their_exports_as_they_were(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def hunt(capsys):
     return call
 
 
+@pytest.mark.system
 def test_a_bug_that_is_found_ends_well(hunt):
     code, out, _ = hunt("acknowledge-after-append", "--seconds", "600", "--workers", "1")
     assert code == 0

@@ -27,11 +27,11 @@ KEYS = ("t-0", "t-1", "t-2")
 _MICRO = tuple(
     map(Function, ("send", "poll", "txn", "commit", "committed", "process", "stable", "offsets", "delete-group"))
 )
-_MORE = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1
+_MORE = 30 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1
 
 
 def examples(number: int, **more: Any) -> settings:
-    """Hypothesis's settings with so many examples, ten times as many where somebody explores."""
+    """Hypothesis's settings with so many examples, thirty times as many where somebody explores."""
     return settings(max_examples=number * _MORE, deadline=None, **more)
 
 

@@ -158,7 +158,7 @@ def as_edn(value: Any) -> str:
 
 
 @given(st.lists(values.map(lambda value: {"v": value}), max_size=4), st.integers(1, 9))
-@examples(50)
+@examples(20)
 def test_what_is_written_as_edn_is_read_back_at_any_size_of_block(given: list[Any], block: int) -> None:
     before, edn.BLOCK = edn.BLOCK, block  # type: ignore[misc]
     try:

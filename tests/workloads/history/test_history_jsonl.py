@@ -29,7 +29,7 @@ def operation(**fields: object) -> dict[str, object]:
 
 
 @given(events().filter(lambda history: all(e.process >= 0 and e.function not in OWN for e in history)))
-@examples(40)
+@examples(15)
 def test_what_is_exported_can_be_imported(history: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         first, second = Path(scratch) / "first", Path(scratch) / "second"

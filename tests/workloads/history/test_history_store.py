@@ -36,7 +36,7 @@ from workloads.operations import (
 
 
 @given(events())
-@examples(60)
+@examples(20)
 def test_every_event_comes_back_as_it_was_recorded(history: list[Event]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         with HistoryWriter(Path(scratch), "run") as writer:

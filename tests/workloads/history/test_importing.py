@@ -68,7 +68,7 @@ def _with_texts(value: Any) -> Any:
 
 
 @given(lines(), st.integers(1, 12))
-@examples(30)
+@examples(12)
 def test_splits_become_what_the_whole_becomes(given_lines: list[str], splits: int) -> None:
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
         source = Path(scratch, "h.jsonl")
@@ -101,7 +101,7 @@ def test_the_first_line_that_cannot_be_understood_is_named_whatever_the_split(
 
 
 @given(st.permutations(range(5)), st.integers(120, 900))
-@examples(20)
+@examples(8)
 def test_operations_that_end_after_their_process_went_on_are_found_a_split_at_a_time(
     late: list[int], split_bytes: int
 ) -> None:

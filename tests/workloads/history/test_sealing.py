@@ -36,7 +36,7 @@ def stored(path: Path) -> tuple[list[tuple[object, ...]], dict[bytes, bytes]]:
 
 
 @given(st.one_of(events(), histories(operations_max=20)), st.integers(1, 5), st.integers(1, 40))
-@examples(60)
+@examples(20)
 def test_parts_are_clustered_as_the_whole_is(history: list[Event], size: int, rows_held: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         with HistoryWriter(Path(scratch, "whole"), "run") as writer:

@@ -50,7 +50,7 @@ def written(directory: Path, lines: list[str]) -> Path:
         ),
     ],
 )
-@pytest.mark.parametrize("split_bytes", [1, 70, 10_000])
+@pytest.mark.parametrize("split_bytes", [10, 70, 10_000])
 def test_a_history_that_no_client_can_have_had_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], reason: str, split_bytes: int
 ) -> None:

@@ -217,7 +217,7 @@ def test_a_long_poll_is_cut_and_no_record_is_left_behind(tmp_path: Path) -> None
 
 
 @given(st.lists(st.integers(0, 30)), st.sampled_from((None, "1", "a.b")))
-@examples(60)
+@examples(20)
 def test_stretches_of_values_hold_what_was_added(numbers: list[int], prefix: str | None) -> None:
     stretches, plain = _Values(), set[str]()
     for number in numbers:
@@ -231,7 +231,7 @@ def test_stretches_of_values_hold_what_was_added(numbers: list[int], prefix: str
 
 
 @given(st.integers(0, 2**32))
-@examples(40)
+@examples(15)
 def test_lost_and_unread_records_are_those_that_a_set_says(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     """Kafka's own tests compare sets: what was acknowledged, and what was consumed."""
     chance = random.Random(seed)

@@ -101,7 +101,7 @@ def treat(lab: Any, broker: BrokerConfig, topic: TopicConfig, actions: list[Any]
 
 
 common = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -185,7 +185,7 @@ def test_acknowledged_by_a_quorum_is_never_lost(
 
 
 @pytest.mark.parametrize("truncation", ["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"])
-@settings(common, max_examples=25)
+@settings(common, max_examples=12)
 @given(actions=plans, seed=st.integers(0, 1_000), unclean=st.booleans())
 def test_every_era_works_again_after_everything_healed(
     lab: Any, truncation: Any, actions: list[Any], seed: int, unclean: bool

@@ -287,6 +287,7 @@ def test_charts_beyond_the_limit_are_left_out_and_their_words_stay(
     assert words.count("ackproof replay") >= 3
 
 
+@pytest.mark.system
 def test_the_page_stays_below_two_megabytes_however_large_the_campaign(campaign: Campaign) -> None:
     directory, make = campaign
     busy = WritesOverTime(

@@ -1,7 +1,7 @@
 """A recorded trace of Kafka that is changed in one fact conforms no longer.
 
 Each fact is changed by itself, on each broker in turn, and must be named at its step. The comparison knows nothing of
-schedules of the core: they differ in the states that the core passes. So each trace is held in two schedules, and all
+schedules of the core: they differ in the states that the core passes. So each trace is held in one schedule, and all
 traces together in all schedules.
 """
 
@@ -15,49 +15,18 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from harness.ground.choices import Choices
 from harness.ground.errors import PlanError
-from harness.lab.conform import Comparison, RecordedTrace, Word, comparing, hold, read_trace
-from harness.lab.conform.performing import CoreStep, performed_by_core
-from harness.lab.conform.schedules import SCHEDULES, schedule
+from harness.lab.conform import Comparison, RecordedTrace, Word, hold
+from harness.lab.conform.schedules import SCHEDULES
 from harness.lab.conform.shown import ShownState
-from harness.runs.stories import STABLE_END, Play, Sign, Story, StoryOutcome, known_stories
+from harness.runs.stories import STABLE_END, Play, Sign, StoryOutcome
 from harness.runs.stories.stage import questions
-from scripts.reference.conformance import TRACES
+from tests.harness.lab.conform.performances import NAMES, STORIES, core_of, core_once, read
 
 #: They share the performances of the core, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("recorded-traces")
-NAMES: Final = sorted(path.stem for path in TRACES.glob("*.json"))
-#: The schedules of each trace: that without chance, and one of the others in turn.
-HELD_IN: Final = {name: (0, 1 + index % (SCHEDULES - 1)) for index, name in enumerate(NAMES)}
-STORIES: Final = known_stories()
-
-
-@cache
-def read(name: str) -> RecordedTrace:
-    return read_trace(TRACES / f"{name}.json")
-
-
-@cache
-def core_of(name: str, number: int) -> Sequence[CoreStep]:
-    """The core's steps depend on the pace and the settings of a trace, and on nothing that it shows."""
-    trace = read(name)
-    return performed_by_core(STORIES[trace.story], trace, "none", schedule(number))
-
-
-@pytest.fixture
-def core_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers: list[int] = []
-
-    def chosen(number: int) -> Choices:
-        numbers.append(number)
-        return schedule(number)
-
-    def performed(_: Story, trace: RecordedTrace, __: str, ___: Choices) -> Sequence[CoreStep]:
-        return core_of(trace.name.removesuffix(".json"), numbers[-1])
-
-    monkeypatch.setattr(comparing, "schedule", chosen)
-    monkeypatch.setattr(comparing, "performed_by_core", performed)
+#: The schedule of each trace: that without chance, or one of the others in turn.
+HELD_IN: Final = {name: index % 2 and 1 + index // 2 % (SCHEDULES - 1) for index, name in enumerate(NAMES)}
 
 
 #: A fact's name and the state in which that fact is another one.
@@ -197,7 +166,8 @@ def deviating(name: str, number: int) -> Collection[tuple[int, str]]:
 
 
 def held(trace: RecordedTrace, number: int) -> Comparison:
-    return hold(trace, STORIES[trace.story], schedules=[number])
+    with core_once():
+        return hold(trace, STORIES[trace.story], schedules=[number])
 
 
 def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -> Iterator[tuple[RecordedTrace, Facts]]:
@@ -211,13 +181,19 @@ def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -
         yield msgspec.structs.replace(trace, steps=tuple(steps)), facts
 
 
-@pytest.mark.usefixtures("core_once")
-@pytest.mark.parametrize("name_of_change", [*CHANGES, *CHANGES_OF_TOLD])
+#: Each change is tried in each third trace, another third for the next change; what only coordinators tell,
+#: in every trace.
+TRIED_IN: Final = {name: NAMES[index % 3 :: 3] for index, name in enumerate(CHANGES)} | dict.fromkeys(
+    CHANGES_OF_TOLD, NAMES
+)
+
+
+@pytest.mark.parametrize("name_of_change", TRIED_IN)
 def test_a_changed_fact_is_unexplained_and_named(name_of_change: str) -> None:
     struck, missed = set(), []
     change = {**CHANGES, **CHANGES_OF_TOLD}[name_of_change]
-    held_in = {(name, number) for name in NAMES for number in HELD_IN[name]}
-    for name, number in sorted(held_in):
+    for name in TRIED_IN[name_of_change]:
+        number = HELD_IN[name]
         trace = read(name)
         for another, facts in changed_traces(trace, change, quiet(name, number)):
             compared = held(another, number)
@@ -227,12 +203,12 @@ def test_a_changed_fact_is_unexplained_and_named(name_of_change: str) -> None:
                 if is_the_cores or (index, fact) in deviating(name, number):
                     continue
                 step = compared.steps[index]
-                struck.add((name, number))
+                struck.add(name)
                 named = any(difference.fact == fact and not difference.why for difference in step.differences)
                 if step.word is not Word.UNEXPLAINED or not named:
                     missed.append((name, number, step.text, fact, step.word.value))
     assert missed == []
-    assert struck == held_in if name_of_change in CHANGES else struck
+    assert struck == {*TRIED_IN[name_of_change]} if name_of_change in CHANGES else struck
 
 
 #: Other findings of the checkers.
@@ -246,7 +222,6 @@ OTHER_OUTCOMES: Final[Mapping[str, Callable[[StoryOutcome], object]]] = {
 }
 
 
-@pytest.mark.usefixtures("core_once")
 @pytest.mark.parametrize("field", OTHER_OUTCOMES)
 def test_another_outcome_is_compared_with_the_story_again(field: str) -> None:
     changed = []
@@ -255,34 +230,31 @@ def test_another_outcome_is_compared_with_the_story_again(field: str) -> None:
         if (outcome := trace.outcome) is not None:
             other = msgspec.structs.replace(outcome, **{field: tuple(OTHER_OUTCOMES[field](outcome))})
             another = msgspec.structs.replace(trace, outcome=other)
-            changed.append(held(another, 0).disagreements != held(trace, 0).disagreements)
+            number = HELD_IN[name]
+            changed.append(held(another, number).disagreements != held(trace, number).disagreements)
     assert changed
     assert all(changed)
 
 
 def test_every_schedule_holds_a_changed_trace() -> None:
-    assert {number for numbers in HELD_IN.values() for number in numbers} == set(range(SCHEDULES))
+    assert {*HELD_IN.values()} == {*range(SCHEDULES)}
 
 
-@pytest.mark.usefixtures("core_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_trace_without_one_of_its_steps_is_refused(name: str) -> None:
     trace = read(name)
     for index in range(len(trace.steps)):
         fewer = msgspec.structs.replace(trace, steps=trace.steps[:index] + trace.steps[index + 1 :])
         with pytest.raises(PlanError, match=r"is of another script than .* record it again"):
-            hold(fewer, STORIES[trace.story])
+            held(fewer, HELD_IN[name])
 
 
-@pytest.mark.usefixtures("core_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_that_failed_on_kafka_is_unexplained(name: str) -> None:
     trace = read(name)
     for index, step in enumerate(trace.steps):
         steps = list(trace.steps)
         steps[index] = msgspec.structs.replace(step, play=Play.FAILED, note="waited in vain")
-        compared = hold(
-            msgspec.structs.replace(trace, steps=tuple(steps)), STORIES[trace.story], schedules=HELD_IN[name]
-        )
+        compared = held(msgspec.structs.replace(trace, steps=tuple(steps)), HELD_IN[name])
         assert compared.steps[index].word is Word.UNEXPLAINED
         assert compared.steps[index].differences[-1].fact == "way"

@@ -198,6 +198,7 @@ def test_a_cleaner_above_the_high_watermark_is_found_on_a_shortest_way() -> None
     assert way[-1] == "clean"
 
 
+@pytest.mark.system
 def test_a_search_without_reductions_sees_the_same_of_cleaned_logs() -> None:
     """Time limits of tombstones are numbers of their own there."""
     reduced, plain = both(LATE.varied(TWO, MIN_ISR_1))

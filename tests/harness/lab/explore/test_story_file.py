@@ -19,7 +19,7 @@ MISSED = scope_named("moved").varied({"responses-wait": False}, {"missed.epoch":
     [
         (scope_named("calm-1").varied({}, {"planted.bug": "acknowledge-after-append"}), 1),
         (scope_named("calm-1").varied({}, {"planted.bug": "commit-with-two"}), 4),
-        (scope_named("moved").varied({}, {"missed.epoch": "kafka"}), 18),
+        pytest.param(scope_named("moved").varied({}, {"missed.epoch": "kafka"}), 18, marks=pytest.mark.system),
     ],
     ids=["acknowledge-after-append", "commit-with-two", "missed-epoch"],
 )

@@ -59,6 +59,7 @@ def test_an_invariant_sees_it_before_anything_is_lost() -> None:
     assert result.alarming.alarms[0].by == "candidates-are-complete"
 
 
+@pytest.mark.system
 def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
     results = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=600, workers=workers) for workers in (1, 3)]
     first, second = (

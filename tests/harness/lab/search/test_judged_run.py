@@ -28,7 +28,7 @@ workload = { duration_ms = 9_000, writes_per_second = 30.0 }
 
 def runs():
     """Runs with and without findings: the default matrix, and one whose disks lose what was acknowledged."""
-    return [*read_plan(PLANS / "default.toml").runs()[:60:5], *parse_plan(POWER, "power.toml").runs()]
+    return [*read_plan(PLANS / "default.toml").runs()[:60:10], *parse_plan(POWER, "power.toml").runs()]
 
 
 def test_the_verdict_in_memory_is_the_one_from_files(tmp_path):

@@ -37,7 +37,10 @@ def small(family):
     return shrunk(losing(family))
 
 
-@pytest.mark.parametrize("family", ["kill", "partition"])
+FAMILIES = ["kill", pytest.param("partition", marks=pytest.mark.system)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_losing_run_becomes_a_few_lines(family):
     small_run = small(family)
     assert small_run.complete
@@ -47,7 +50,7 @@ def test_a_losing_run_becomes_a_few_lines(family):
     assert small_run.finding.is_in(small_run.run)
 
 
-@pytest.mark.parametrize("family", ["kill", "partition"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_no_single_fault_and_no_single_write_can_be_taken_away(family):
     small_run = small(family)
     steps, writes = steps_of(small_run.spec), operations_of(small_run.spec)
@@ -68,6 +71,7 @@ def test_what_is_left_has_round_times_and_no_chance():
     assert all(write.due_us % 10_000 == 0 for write in operations_of(spec))
 
 
+@pytest.mark.system
 def test_the_same_run_is_shrunk_to_the_same():
     assert shrunk(losing()).spec == small("kill").spec
 
@@ -118,7 +122,7 @@ def test_it_ends_when_its_time_is_over():
 
 
 def test_a_plan_of_the_smaller_run_is_the_smaller_run():
-    small_run = small("partition")
+    small_run = small("kill")
     again = parse_plan(plan_text(small_run.spec, "small"), "small.toml").runs()[0]
     assert again.schedule == small_run.spec.schedule
     assert again.workload.writes == small_run.spec.workload.writes

@@ -16,7 +16,7 @@ from tests.conftest import EventList
 from tests.harness.runs.run.test_run_in_virtual_time import lost_writes
 
 PLANS = Path(__file__).parents[4] / "plans"
-RUNS = 4
+RUNS = 2
 
 
 def specs(plan: str, story: str = "", **settings: Any) -> list[RunSpec]:

@@ -16,7 +16,7 @@ from workloads.settings import ACKS_ALL, Settings
 #: Many of these look at the same runs, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("virtual-time")
 FAMILIES = ("kill", "pause", "partition")
-SEEDS = range(3)
+SEEDS = range(2)
 
 
 class Events:
@@ -81,8 +81,7 @@ def test_no_schedule_makes_all_in_sync_replicas_lose_under_clean_elections(famil
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_unclean_election_loses_what_the_last_in_sync_replica_promised(family):
-    losses = [lost_in(family, seed, acks=ACKS_ALL, unclean_leader_election_enable=True) for seed in range(12)]
-    assert any(losses)
+    assert any(lost_in(family, seed, acks=ACKS_ALL, unclean_leader_election_enable=True) for seed in range(12))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -15,7 +15,7 @@ from tests.harness.runs.run.test_run_in_virtual_time import lost_writes, perform
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 
-SEEDS = range(4)
+SEEDS = range(2)
 MIN_ISR_2 = {"acks": ACKS_ALL, "min_insync_replicas": 2}
 
 

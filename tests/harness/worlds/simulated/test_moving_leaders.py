@@ -103,6 +103,8 @@ def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_
     """
     lost = 0
     for seed in range(16):
+        if lost:
+            break
         run_spec = spec(seed, families=("move",), duration_ms=12_000, truncation=truncation, min_insync_replicas=2)
         assert perform_run(run_spec, tmp_path / str(seed)).status == "completed"
         judgement = judge(run_spec.chosen(), check(tmp_path / str(seed) / "history"))
@@ -114,7 +116,7 @@ def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_
 @pytest.mark.parametrize(("acks", "loses"), [(1, True), (-1, False)])
 def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(spec, tmp_path, acks, loses):
     lost = 0
-    for seed in range(8):
+    for seed in range(3):
         run_spec = msgspec.structs.replace(
             spec(seed, families=("move",), acks=acks, min_insync_replicas=2),
             faults=FaultPlan(families=("move",), count=4),

@@ -61,8 +61,8 @@ def exported(spec, directory):
 
 
 def test_same_seed_gives_the_same_history(spec, tmp_path):
-    """Each family with each acks twice, as JSON lines, byte by byte."""
-    for seed in range(12):
+    """Each family, and each acks, as JSON lines, byte by byte."""
+    for seed in range(4):
         run_spec = spec(seed, families=FAMILIES[seed % 4], acks=(-1, 0, 1)[seed % 3])
         first = exported(run_spec, tmp_path / f"{seed}-first")
         assert first == exported(run_spec, tmp_path / f"{seed}-second"), f"seed {seed}"
@@ -87,13 +87,13 @@ def test_a_recorded_run_replays_draw_by_draw(spec):
 @pytest.mark.parametrize("min_insync_replicas", [1, 2])
 def test_acks_all_without_unclean_elections_loses_nothing(spec, families, min_insync_replicas):
     acknowledged = 0
-    for seed, report, events in swarm(spec, range(15), families, min_insync_replicas=min_insync_replicas, **SAFE):
+    for seed, report, events in swarm(spec, range(6), families, min_insync_replicas=min_insync_replicas, **SAFE):
         assert report.drained, f"seed {seed}: {report.unhealthy}"
         assert events.lost == {}, f"seed {seed}"
         appeared = events.ended[EventType.FAIL].keys() & events.places.keys()
         assert appeared == set(), f"seed {seed}: failed for certain and read"
         acknowledged += report.sends.acknowledged
-    assert acknowledged > 15 * 200
+    assert acknowledged > 6 * 200
 
 
 CORRECTED = {"quorum_required_acks": 2, "leader_election": "largest-epoch-and-log-end"}
@@ -105,15 +105,15 @@ MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log
 def test_a_quorum_that_elects_by_epoch_and_log_end_loses_nothing(spec, families, rule):
     """Rules 27 and 28."""
     acknowledged = 0
-    for seed, report, events in swarm(spec, range(10), families, **rule):
+    for seed, report, events in swarm(spec, range(4), families, **rule):
         assert report.drained, f"seed {seed}: {report.unhealthy}"
         assert events.lost == {}, f"seed {seed}"
         acknowledged += report.sends.acknowledged
-    assert acknowledged > 10 * 200
+    assert acknowledged > 4 * 200
 
 
 def test_an_idempotent_producer_never_doubles_nor_loses(spec):
-    for seed, report, events in swarm(spec, range(20), FAMILIES[3], enable_idempotence=True, **SAFE):
+    for seed, report, events in swarm(spec, range(8), FAMILIES[3], enable_idempotence=True, **SAFE):
         doubled = {value: places for value, places in events.places.items() if len(places) > 1}
         assert doubled == {}, f"seed {seed}"
         assert events.lost == {}, f"seed {seed}"
@@ -141,11 +141,11 @@ class Kept(list):
 )
 def test_a_producer_is_overtaken_by_itself_only_in_flight_and_without_idempotence(spec, settings, reordered):
     overtaken = 0
-    for number in range(9):
+    for number in range(3):
         events = Kept()
         run(spec(number, families=FAMILIES[number % 3], **SAFE, **settings), events)
         overtaken += judge_events(events).counts.get("reordered", 0)
-    assert (overtaken > 50) is reordered, f"{overtaken} in nine runs"
+    assert (overtaken > 15) is reordered, f"{overtaken} in three runs"
     assert reordered or overtaken == 0
 
 

@@ -21,6 +21,7 @@ def scope(name: str, **constants: object) -> GroupScope:
     return named.varied({key.replace("_", "-"): value for key, value in constants.items()}, {})
 
 
+@pytest.mark.system
 def test_a_group_with_a_fence_holds() -> None:
     result = exhaust(scope("group", records=1))
     assert result.exhausted
@@ -30,7 +31,7 @@ def test_a_group_with_a_fence_holds() -> None:
 @pytest.mark.parametrize(
     ("bug", "chosen", "rule"),
     [
-        ("commit-of-any-member", scope("group"), "group-went-back"),
+        pytest.param("commit-of-any-member", scope("group"), "group-went-back", marks=pytest.mark.system),
         ("assign-unrevoked", scope("group"), "two-owners"),
         ("load-first-commits", scope("group-moved", members=1, records=2), "group-went-back"),
     ],
@@ -62,7 +63,7 @@ def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
         (scope("group-late", members=1), "none"),
         (scope("group-late", members=1, delayed="any"), "none"),
         (scope("group-moved", members=1, delays=1, delayed="OffsetCommit"), "none"),
-        (scope("group", members=1, delays=1), "commit-of-any-member"),
+        pytest.param(scope("group", members=1, delays=1), "commit-of-any-member", marks=pytest.mark.system),
         (scope("group-moved", members=1, records=2), "load-first-commits"),
     ],
     ids=["late commit", "any late request", "a move", "a commit of any member", "a move that forgets commits"],
@@ -74,6 +75,7 @@ def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(cho
     assert reduced[2] <= plain[2]
 
 
+@pytest.mark.system
 def test_the_twin_sees_what_a_reduction_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scope("group", members=1, delays=1).varied({}, {"planted.bug": "commit-of-any-member"})
     with plain_coordinator():
