@@ -143,11 +143,11 @@ def world_named(name: str, release: str = "") -> AnyWorld:
 def world_of(story: Story, name: str, release: str = "") -> AnyWorld:
     """The world in which this story is performed; errors as :func:`world_named`.
 
-    Transactions on Kafka are those of its Java client: ends of librdkafka's raise no producer epoch (KIP-890), whatever
-    transaction version the cluster has. Members of a group are librdkafka's, and so are transactions beside them.
+    Transactions on Kafka are those of its Java client, with the members beside them: ends of librdkafka's raise no
+    producer epoch (KIP-890), whatever transaction version the cluster has.
     """
     world = world_named(name, release)
-    of_java = bool(story.transactions) and not story.grouped and isinstance(world, Kafka)
+    of_java = bool(story.transactions) and isinstance(world, Kafka)
     return msgspec.structs.replace(world, client="java") if of_java else world
 
 
