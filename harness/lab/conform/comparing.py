@@ -116,7 +116,7 @@ def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule
     settings = Settings.from_mapping(trace.settings)
     steps = []
     for number, (real, ours) in enumerate(zip(trace.steps, core, strict=True), 1):
-        course = Course(seen[:number], settings, real.shown.facts())
+        course = Course(seen[:number], settings, real.shown.facts(), trace.client)
         explain = partial(shown_by_kafka, course) if trace.is_kafka else _as_it_is
         steps.append(_compared(number, real, ours, explain))
     return Comparison(

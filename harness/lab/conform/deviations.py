@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from harness.lab.conform.shown import ANSWER, NO_ANSWER
-from harness.runs.stories import STABLE_END, WHOLE
+from harness.runs.stories import HEALED, STABLE_END, WHOLE
 from harness.runs.stories.stage import questions
 from workloads import Settings
 
@@ -33,6 +33,11 @@ class Seen(NamedTuple):
         """The words of the step, without those that let it fail."""
         return _TRY.sub("", self.text, count=1).split()
 
+    @property
+    def frees_links(self) -> bool:
+        """True if messages may pass again that did not."""
+        return self.text == HEALED or self.words[0] in {"heal", "release"}
+
     def names(self, verb: str) -> set[int]:
         """The brokers that the step names, where it begins with this verb; all that are dead are named by `all`."""
         first, *others = self.words
@@ -43,11 +48,15 @@ class Seen(NamedTuple):
 
 
 class Course(NamedTuple):
-    """The steps of a story until now, the last one included, with its settings; ``real`` is what Kafka shows now."""
+    """The steps of a story until now, the last one included, with its settings.
+
+    ``real`` is what Kafka shows now, with this ``client``, "" if its trace does not say.
+    """
 
     steps: Sequence[Seen]
     settings: Settings
     real: Facts
+    client: str = ""
 
     def last(self, verb: str) -> int | None:
         """The index of the last step that begins with this verb."""
@@ -311,3 +320,33 @@ _OF_MEMBER: Final = re.compile(r"member \S+: assigned")
 
 def _assigned(member: str) -> str:
     return f"member {member}: assigned"
+
+
+@_known("version 1 of transactions", "KIP-890; librdkafka has no EndTxn of version 5")
+def _without_new_epochs(course: Course, core: Facts) -> Facts:
+    """librdkafka ends transactions by version 1: no end raises the producer epoch. The reference broker's clients speak
+    version 2, and so does Kafka's Java client, with which stories of transactions are performed now."""
+    if course.client != "confluent-kafka" or course.settings.transaction_version < 2:
+        return {}
+    ends = sum(step.words[0] in {"commit", "abort"} for step in course.steps)
+    words = {fact: value.rpartition(" ") for fact, value in core.items() if fact.startswith(questions.TRANSACTIONAL_ID)}
+    return {fact: f"{state} {int(epoch) - ends}" for fact, (state, _, epoch) in words.items() if int(epoch) >= ends}
+
+
+@_known("asks again later", "SAME_LOOKS_FREED in harness/runs/stories/stage/pauses.py; socket.connection.setup.timeout.ms")
+def _asks_again_later(course: Course, core: Facts) -> Facts:
+    """A follower that was cut off fetches again when its next attempt to connect succeeds. On a busy machine that is later
+    than the rest after the step that frees its links, and Kafka shows it as it was before."""
+    if len(course.steps) < 2 or not course.steps[-1].frees_links:
+        return {}
+    before, real = course.steps[-2].core, course.real
+    late = {node for node in core["isr"] if node not in before["isr"] and node not in real["isr"]}
+    changed: dict[str, Any] = _more(core, "partition epoch", -len(late)) | {
+        fact: tuple(node for node in core[fact] if node not in late)
+        for fact in ("isr", f"broker {core['leader']}: isr", questions.ISR)
+        if fact in core
+    }
+    for node in late:
+        of = f"broker {node}: "
+        changed |= {fact: before[fact] for fact in core if fact.startswith(of) and fact in before}
+    return changed if late and all(real.get(fact, value) == value for fact, value in changed.items()) else {}

@@ -13,6 +13,7 @@ from harness.runs.stories.stage.pauses import AsLongAs, UntilAtRest
 from harness.runs.stories.stage.questions import STABLE_END
 from harness.runs.stories.stage.trace import (
     ACKNOWLEDGED,
+    HEALED,
     REFUSED,
     WHOLE,
     Play,
@@ -42,6 +43,7 @@ __all__ = [
     "ACKNOWLEDGED",
     "BASE",
     "COLUMNS",
+    "HEALED",
     "OF_GROUPS",
     "OF_PIPELINES",
     "OF_TRANSACTIONS",
