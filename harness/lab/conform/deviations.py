@@ -130,8 +130,8 @@ def _planned_moves(course: Course, core: Facts) -> Facts:
     "KIP-858; ReplicaManager.scala `maybeUpdateTopicAssignment`, `handleAssignReplicasToDirs` of the controller",
 )
 def _emptied_directories(course: Course, core: Facts) -> Facts:
-    """A broker whose disk was emptied makes a new log directory with an id of its own, and tells the controller that its
-    replica is there now, which is a change of the partition. The reference broker's directories have no ids."""
+    """A broker whose disk was emptied makes a new log directory with an id of its own, and tells the controller that
+    its replica is there now, which is a change of the partition. The reference broker's directories have no ids."""
     return _more(core, "partition epoch", sum(len(nodes) for _, nodes in _first_starts(course.steps)))
 
 
@@ -147,9 +147,10 @@ def _first_starts(steps: Sequence[Seen]) -> Iterator[tuple[int, set[int]]]:
 
 @_known("not elected at its first start", "KIP-858; ReplicationControlManager.java `LeaderAcceptor`")
 def _missed_elections(course: Course, core: Facts) -> Facts:
-    """A broker whose disk was emptied is unfenced before it has told the controller where its replica is, and no replica
-    in an unknown directory is elected. If it returns alone, nothing asks for an election then: it leads from its second
-    start on. The reference broker's directories have no ids, so there it leads at its first start, and dies as leader."""
+    """A broker whose disk was emptied is unfenced before it has told the controller where its replica is, and no
+    replica in an unknown directory is elected. If it returns alone, nothing asks for an election then: it leads from
+    its second start on. The reference broker's directories have no ids, so there it leads at its first start, and dies
+    as leader."""
     changed: dict[str, Any] = {}
     for first, nodes in _first_starts(course.steps):
         if len(course.steps[first].names("start")) > 1:
@@ -174,10 +175,13 @@ def _without_epochs(core: Facts, since: int, missed: int) -> Iterator[tuple[str,
             yield fact, max(since, value - missed)
         elif fact.endswith(": epochs"):
             begun = [(int(epoch), rest) for epoch, _, rest in (entry.partition(" ") for entry in value)]
-            yield fact, tuple(
-                f"{epoch if epoch <= since else epoch - missed} {rest}"
-                for epoch, rest in begun
-                if not since < epoch <= since + missed
+            yield (
+                fact,
+                tuple(
+                    f"{epoch if epoch <= since else epoch - missed} {rest}"
+                    for epoch, rest in begun
+                    if not since < epoch <= since + missed
+                ),
             )
 
 
@@ -186,8 +190,9 @@ def _without_epochs(core: Facts, since: int, missed: int) -> Iterator[tuple[str,
     "BrokerServer.scala `startup`: metadata are published before `initialCatchUpFuture` is waited for",
 )
 def _follows_early(course: Course, core: Facts) -> Facts:
-    """Kafka's broker that is started again within the session of its last process is refused as long as that lasts, and
-    follows meanwhile what the metadata on its disk say. The reference broker's has no metadata before it is registered."""
+    """Kafka's broker that is started again within the session of its last process is refused as long as that lasts,
+    and follows meanwhile what the metadata on its disk say. The reference broker's has no metadata before it is
+    registered."""
     changed: dict[str, Any] = {}
     leaders = core.get(f"broker {core['leader']}: log", ())
     for node in range(core["number of replicas"]):
@@ -204,8 +209,8 @@ def _follows_early(course: Course, core: Facts) -> Facts:
 
 @_known("fenced as it stops", "ReplicationControlManager.java `processBrokerHeartbeat`: `SHUTDOWN_NOW`")
 def _fenced_early(course: Course, core: Facts) -> Facts:
-    """Kafka's controller fences a broker as it lets it stop in order. The reference broker's notes that it leaves, which
-    has the same effect on elections and on ISRs, and fences it when its session ends."""
+    """Kafka's controller fences a broker as it lets it stop in order. The reference broker's notes that it leaves,
+    which has the same effect on elections and on ISRs, and fences it when its session ends."""
     stopped: set[int] = set()
     for step in course.steps:
         stopped = (stopped | step.names("stop")) - step.names("start")
@@ -241,8 +246,8 @@ def _markers(state: Facts) -> int:
 
 @_known("asked by the leader", "KIP-890, part 2; docs/decisions/038-a-coordinator-leads-one-log.md")
 def _refused_by_the_leader(course: Course, core: Facts) -> Facts:
-    """Under version 2 Kafka's leader adds its log partition to a transaction, and answers when the coordinator fences the
-    producer. Here producers add it under both versions, so nothing is sent to the leader."""
+    """Under version 2 Kafka's leader adds its log partition to a transaction, and answers when the coordinator fences
+    the producer. Here producers add it under both versions, so nothing is sent to the leader."""
     superseded: set[str] = set()
     producers: dict[str, str] = {}
     changed: dict[str, Any] = {}
@@ -262,8 +267,8 @@ def _refused_by_the_leader(course: Course, core: Facts) -> Facts:
     "appended below min ISR", "CoordinatorPartitionWriter.scala `append` (October 2024) appends with acks=1; rule 3"
 )
 def _refused_commits(course: Course, core: Facts) -> Facts:
-    """Kafka's coordinator of groups appends a commit with fewer in-sync replicas than min ISR, too, and answers when it is
-    committed, or its time is over. Where its log comes back the commit counts. The reference broker's refuses it at
+    """Kafka's coordinator of groups appends a commit with fewer in-sync replicas than min ISR, too, and answers when it
+    is committed, or its time is over. Where its log comes back the commit counts. The reference broker's refuses it at
     once."""
     last = course.last("poll")
     if last is None or questions.COMMITTED not in core:
@@ -333,19 +338,19 @@ def _without_new_epochs(course: Course, core: Facts) -> Facts:
     return {fact: f"{state} {int(epoch) - ends}" for fact, (state, _, epoch) in words.items() if int(epoch) >= ends}
 
 
-@_known("asks again later", "SAME_LOOKS_FREED in harness/runs/stories/stage/pauses.py; socket.connection.setup.timeout.ms")
+@_known(
+    "asks again later", "SAME_LOOKS_FREED in harness/runs/stories/stage/pauses.py; socket.connection.setup.timeout.ms"
+)
 def _asks_again_later(course: Course, core: Facts) -> Facts:
-    """A follower that was cut off fetches again when its next attempt to connect succeeds. On a busy machine that is later
-    than the rest after the step that frees its links, and Kafka shows it as it was before."""
+    """A follower that was cut off fetches again when its next attempt to connect succeeds. On a busy machine that is
+    later than the rest after the step that frees its links, and Kafka shows it as it was before."""
     if len(course.steps) < 2 or not course.steps[-1].frees_links:
         return {}
     before, real = course.steps[-2].core, course.real
     late = {node for node in core["isr"] if node not in before["isr"] and node not in real["isr"]}
-    changed: dict[str, Any] = _more(core, "partition epoch", -len(late)) | {
-        fact: tuple(node for node in core[fact] if node not in late)
-        for fact in ("isr", f"broker {core['leader']}: isr", questions.ISR)
-        if fact in core
-    }
+    changed = {**_more(core, "partition epoch", -len(late))}
+    for fact in {"isr", f"broker {core['leader']}: isr", questions.ISR} & core.keys():
+        changed[fact] = tuple(node for node in core[fact] if node not in late)
     for node in late:
         of = f"broker {node}: "
         changed |= {fact: before[fact] for fact in core if fact.startswith(of) and fact in before}

@@ -263,14 +263,7 @@ def parse_story(text: str, file: str) -> Story:
             chosen_columns(step.tried_in or (), columns)
         except KeyError as error:
             raise Where(file, step.line).wrong(f'"{step.text}": {error.args[0]}') from error
-    for table, settings in (
-        ("settings", content_read.settings),
-        ("real_time", {**content_read.settings, **content_read.real_time}),
-    ):
-        try:
-            check_overrides(settings, columns)
-        except SettingsError as error:
-            raise places.of(table).wrong(f"[{table}]: {error}") from error
+    _check_settings(content_read, columns, places)
     story = Story(
         number=content_read.number,
         title=content_read.title,
@@ -295,6 +288,14 @@ def parse_story(text: str, file: str) -> Story:
         if record not in story.records:
             raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))
     return story
+
+
+def _check_settings(content: StoryFile, columns: Mapping[str, Column], places: _Places) -> None:
+    for table in ("settings", "real_time"):
+        try:
+            check_overrides(content.settings if table == "settings" else content.settings | content.real_time, columns)
+        except SettingsError as error:
+            raise places.of(table).wrong(f"[{table}]: {error}") from error
 
 
 def _converted(content: dict[str, object], places: _Places) -> StoryFile:
