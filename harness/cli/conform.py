@@ -125,8 +125,8 @@ def _traces(
     the world, or something was not undone.
     """
     columns = _columns(patterns)
-    known = known_stories()
-    for word, story in chosen or [(number, known[number]) for number in playable(known.values(), columns, *world)]:
+    every = known_stories()
+    for word, story in chosen or [(number, every[number]) for number in playable(every.values(), columns, *world)]:
         if story is None:
             yield from traces_in(Path(word))
             continue

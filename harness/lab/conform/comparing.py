@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.ground.errors import PlanError
-from harness.lab.conform.deviations import Course, Facts, Seen, shown_by_kafka
+from harness.lab.conform.deviations import Course, CourseStep, Facts, shown_by_kafka
 from harness.lab.conform.performing import CoreStep, performed_by_core
 from harness.lab.conform.recorded import RecordedStep, RecordedTrace
 from harness.lab.conform.schedules import SCHEDULES, schedule
@@ -111,7 +111,8 @@ def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule
     if [step.text for step in trace.steps] != [ours.step.text for ours in core]:
         raise PlanError(f"the trace {trace.name} is of another script than {trace.story} has now; record it again")
     seen = [
-        Seen(real.text, real.lasted_ms, ours.step.shown.facts()) for real, ours in zip(trace.steps, core, strict=True)
+        CourseStep(real.text, real.lasted_ms, ours.step.shown.facts())
+        for real, ours in zip(trace.steps, core, strict=True)
     ]
     settings = Settings.from_mapping(trace.settings)
     steps = []
@@ -130,7 +131,7 @@ def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule
     )
 
 
-#: Of what the core shows: the facts that the cluster shows otherwise, each with the names of known deviations.
+#: Makes the facts that the cluster shows otherwise, each with the names of known deviations, from what the core shows.
 Explain = Callable[[Facts], Mapping[str, tuple[object, str]]]
 
 
@@ -183,9 +184,9 @@ def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[D
     shown = unanswered | core.facts()
     ours = dict.fromkeys(theirs, NOT_SHOWN) | shown
     differing = {fact: value for fact, value in theirs.items() if ours[fact] != value}
-    known = explain(shown) if differing else {}
+    otherwise = explain(shown) if differing else {}
     return [
         Difference(fact, in_words(value), in_words(ours[fact]), why if value == expected else "")
         for fact, value in differing.items()
-        for expected, why in [known.get(fact, (value, ""))]
+        for expected, why in [otherwise.get(fact, (value, ""))]
     ]

@@ -12,16 +12,15 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from harness.lab.conform.shown import ANSWER, NO_ANSWER
-from harness.runs.stories import HEALED, STABLE_END, WHOLE
-from harness.runs.stories.stage import questions
+from harness.runs.stories import HEALED, WHOLE, questions
 from workloads import Settings
 
-#: What is shown after a step, by name.
+#: Facts that are shown after a step, by name.
 Facts = Mapping[str, Any]
 _TRY: Final = re.compile(r"try( in [^:]*:)? ")
 
 
-class Seen(NamedTuple):
+class CourseStep(NamedTuple):
     """A step that was performed, how long it lasted on Kafka, and what the core showed at its end."""
 
     text: str
@@ -53,7 +52,7 @@ class Course(NamedTuple):
     ``real`` is what Kafka shows now, with this ``client``, "" if its trace does not say.
     """
 
-    steps: Sequence[Seen]
+    steps: Sequence[CourseStep]
     settings: Settings
     real: Facts
     client: str = ""
@@ -63,7 +62,7 @@ class Course(NamedTuple):
         return max((index for index, step in enumerate(self.steps) if step.words[0] == verb), default=None)
 
 
-#: Of a course and what the core shows now: the facts that Kafka shows otherwise.
+#: Makes the facts that Kafka shows otherwise, from a course and what the core shows now.
 Rule = Callable[[Course, Facts], Facts]
 
 
@@ -99,23 +98,23 @@ def shown_by_kafka(course: Course, core: Facts) -> Mapping[str, tuple[Any, str]]
     return changed
 
 
-def _known(name: str, source: str) -> Callable[[Rule], Rule]:
-    def kept(rule: Rule) -> Rule:
+def _deviation(name: str, source: str) -> Callable[[Rule], Rule]:
+    def noted(rule: Rule) -> Rule:
         _KNOWN.append(Deviation(name, source, rule))
         return rule
 
-    return kept
+    return noted
 
 
 def _more(core: Facts, fact: str, number: int) -> Facts:
     return {fact: core[fact] + number} if number and fact in core else {}
 
 
-@_known("order of preference", "`_preferring` in harness/worlds/real/leadership.py, `keep_order` in story_world.py")
+@_deviation("order of preference", "`_preferring` in harness/worlds/real/leadership.py, `keep_order` in story_world.py")
 def _planned_moves(course: Course, core: Facts) -> Facts:
-    """Where the leader to be is not the first of the replicas, or the present one not the last, a planned move on Kafka
-    is three changes of the partition: the replicas are put in another order, it is elected, and conform puts the order
-    back. The reference broker's controller only elects."""
+    """A planned move on Kafka is three changes of the partition, but to the first of the replicas while the last one
+    leads: the replicas are put in another order, the leader is elected, and conform puts the order back. The reference
+    broker's controller only elects."""
     moves = 0
     for before, step in pairwise(course.steps):
         if step.words[:3] == ["move", "leader", "to"]:
@@ -125,7 +124,7 @@ def _planned_moves(course: Course, core: Facts) -> Facts:
     return _more(core, "partition epoch", 2 * moves)
 
 
-@_known(
+@_deviation(
     "emptied directory",
     "KIP-858; ReplicaManager.scala `maybeUpdateTopicAssignment`, `handleAssignReplicasToDirs` of the controller",
 )
@@ -135,7 +134,7 @@ def _emptied_directories(course: Course, core: Facts) -> Facts:
     return _more(core, "partition epoch", sum(len(nodes) for _, nodes in _first_starts(course.steps)))
 
 
-def _first_starts(steps: Sequence[Seen]) -> Iterator[tuple[int, set[int]]]:
+def _first_starts(steps: Sequence[CourseStep]) -> Iterator[tuple[int, set[int]]]:
     """The indices of steps in which brokers were started whose disks had been emptied, with these."""
     emptied: set[int] = set()
     for index, step in enumerate(steps):
@@ -145,7 +144,7 @@ def _first_starts(steps: Sequence[Seen]) -> Iterator[tuple[int, set[int]]]:
             yield index, started
 
 
-@_known("not elected at its first start", "KIP-858; ReplicationControlManager.java `LeaderAcceptor`")
+@_deviation("not elected at its first start", "KIP-858; ReplicationControlManager.java `LeaderAcceptor`")
 def _missed_elections(course: Course, core: Facts) -> Facts:
     """A broker whose disk was emptied is unfenced before it has told the controller where its replica is, and no
     replica in an unknown directory is elected. If it returns alone, nothing asks for an election then: it leads from
@@ -185,7 +184,7 @@ def _without_epochs(core: Facts, since: int, missed: int) -> Iterator[tuple[str,
             )
 
 
-@_known(
+@_deviation(
     "follows before its registration",
     "BrokerServer.scala `startup`: metadata are published before `initialCatchUpFuture` is waited for",
 )
@@ -207,7 +206,7 @@ def _follows_early(course: Course, core: Facts) -> Facts:
     return changed
 
 
-@_known("fenced as it stops", "ReplicationControlManager.java `processBrokerHeartbeat`: `SHUTDOWN_NOW`")
+@_deviation("fenced as it stops", "ReplicationControlManager.java `processBrokerHeartbeat`: `SHUTDOWN_NOW`")
 def _fenced_early(course: Course, core: Facts) -> Facts:
     """Kafka's controller fences a broker as it lets it stop in order. The reference broker's notes that it leaves,
     which has the same effect on elections and on ISRs, and fences it when its session ends."""
@@ -217,7 +216,7 @@ def _fenced_early(course: Course, core: Facts) -> Facts:
     return {"fenced": tuple(sorted({*core["fenced"]} | stopped & {*course.real["fenced"]}))} if stopped else {}
 
 
-@_known(
+@_deviation(
     "marker sent again",
     "request.timeout.ms of brokers, in TransactionMarkerChannelManager.scala; replica.socket.timeout.ms, `_pursue`",
 )
@@ -234,7 +233,7 @@ def _repeated_markers(course: Course, core: Facts) -> Facts:
             elif begun is not None and fact in state:
                 again += max(0, _markers(state) - begun - 1)
                 begun = None
-    ends = [fact for fact in core if fact == STABLE_END or fact.endswith("high watermark")]
+    ends = [fact for fact in core if fact == questions.STABLE_END or fact.endswith("high watermark")]
     return {fact: value for end in ends for fact, value in _more(core, end, -again).items()}
 
 
@@ -244,7 +243,7 @@ def _markers(state: Facts) -> int:
     return int(state.get(f"{leader}high watermark", 0)) - len(state.get(f"{leader}log", ()))
 
 
-@_known("asked by the leader", "KIP-890, part 2; docs/decisions/038-a-coordinator-leads-one-log.md")
+@_deviation("asked by the leader", "KIP-890, part 2; docs/decisions/038-a-coordinator-leads-one-log.md")
 def _refused_by_the_leader(course: Course, core: Facts) -> Facts:
     """Under version 2 Kafka's leader adds its log partition to a transaction, and answers when the coordinator fences
     the producer. Here producers add it under both versions, so nothing is sent to the leader."""
@@ -263,7 +262,7 @@ def _refused_by_the_leader(course: Course, core: Facts) -> Facts:
     return changed
 
 
-@_known(
+@_deviation(
     "appended below min ISR", "CoordinatorPartitionWriter.scala `append` (October 2024) appends with acks=1; rule 3"
 )
 def _refused_commits(course: Course, core: Facts) -> Facts:
@@ -286,7 +285,7 @@ def _end(state: Facts) -> int:
     return int(state.get(f"broker {state['leader']}: high watermark", 0))
 
 
-@_known("waits for the coordinator that is cut off", "`_lost` in harness/worlds/simulated/group_consumer.py")
+@_deviation("waits for the coordinator that is cut off", "`_lost` in harness/worlds/simulated/group_consumer.py")
 def _waits_for_the_old_coordinator(course: Course, core: Facts) -> Facts:
     """The model of a member sends its commit to the coordinator that it knows, which is cut off, and waits for
     request.timeout.ms. In three of three performances librdkafka's had its answer from the next one within three
@@ -294,14 +293,14 @@ def _waits_for_the_old_coordinator(course: Course, core: Facts) -> Facts:
     polls = [index for index, step in enumerate(course.steps) if step.words[0] in {"join", "poll"}]
     if len(polls) < 2 or questions.COMMITTED not in core:
         return {}
-    known, since = course.steps[polls[-2]].core.get(questions.LEADER), course.steps[polls[-1] :]
-    cut_off = known != core[questions.LEADER] and core.get(f"broker {known}: running") and known in core["fenced"]
+    old, since = course.steps[polls[-2]].core.get(questions.LEADER), course.steps[polls[-1] :]
+    cut_off = old != core[questions.LEADER] and core.get(f"broker {old}: running") and old in core["fenced"]
     if not cut_off or sum(step.lasted_ms for step in since) > course.settings.request_timeout_ms:
         return {}
     return {questions.COMMITTED: max(core[questions.COMMITTED], _end(core))}
 
 
-@_known("keeps what it has", "KIP-848, `uniform` assignor; rule 43")
+@_deviation("keeps what it has", "KIP-848, `uniform` assignor; rule 43")
 def _keeps_what_it_has(course: Course, core: Facts) -> Facts:
     """Kafka's assignor moves no more than it must: a member keeps the log partition until it leaves, and then the other
     one is given it in its next poll. The reference broker's assigns by the order of the members' names: the first one
@@ -327,7 +326,7 @@ def _assigned(member: str) -> str:
     return f"member {member}: assigned"
 
 
-@_known("version 1 of transactions", "KIP-890; librdkafka has no EndTxn of version 5")
+@_deviation("version 1 of transactions", "KIP-890; librdkafka has no EndTxn of version 5")
 def _without_new_epochs(course: Course, core: Facts) -> Facts:
     """librdkafka ends transactions by version 1: no end raises the producer epoch. The reference broker's clients speak
     version 2, and so does Kafka's Java client, with which stories of transactions are performed now."""
@@ -338,7 +337,7 @@ def _without_new_epochs(course: Course, core: Facts) -> Facts:
     return {fact: f"{state} {int(epoch) - ends}" for fact, (state, _, epoch) in words.items() if int(epoch) >= ends}
 
 
-@_known(
+@_deviation(
     "asks again later", "SAME_LOOKS_FREED in harness/runs/stories/stage/pauses.py; socket.connection.setup.timeout.ms"
 )
 def _asks_again_later(course: Course, core: Facts) -> Facts:

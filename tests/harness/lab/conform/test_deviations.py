@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from harness.lab.conform import known_deviations
-from harness.lab.conform.deviations import Course, Seen, shown_by_kafka
+from harness.lab.conform.deviations import Course, CourseStep, shown_by_kafka
 from harness.runs.stories import HEALED, WHOLE, known_stories
 from harness.runs.stories.stage import questions
 from workloads import Settings
@@ -21,9 +21,9 @@ Step = tuple[str, Mapping[str, Any]]
 
 
 def shown(steps: Sequence[str | Step], real: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """What Kafka shows otherwise after these steps, each with what the core shows otherwise than usually."""
+    """Facts that Kafka shows otherwise after these steps, each with what the core shows otherwise than usually."""
     given = [(step, {}) if isinstance(step, str) else step for step in steps]
-    seen = [Seen(text, 1_500, {**USUAL, **facts}) for text, facts in [("wait until 0 leads", {}), *given]]
+    seen = [CourseStep(text, 1_500, {**USUAL, **facts}) for text, facts in [("wait until 0 leads", {}), *given]]
     settings = Settings.from_mapping({"min.insync.replicas": 2, "acks": "all"})
     course = Course(seen, settings, {**seen[-1].core, **(real or {})}, **more)
     return {fact: value for fact, (value, _) in shown_by_kafka(course, seen[-1].core).items()}
@@ -67,9 +67,9 @@ def test_an_emptied_directory_counts_once_its_broker_was_started() -> None:
 
 
 def test_numbers_of_several_deviations_are_added_and_all_are_named() -> None:
-    seen = [Seen(text, 1_500, USUAL) for text in ["wait 1 s", "wipe 2", "start 2", "move leader to 2"]]
-    known = shown_by_kafka(Course(seen, Settings(), USUAL), USUAL)
-    assert known == {"partition epoch": (8, "order of preference and emptied directory")}
+    seen = [CourseStep(text, 1_500, USUAL) for text in ["wait 1 s", "wipe 2", "start 2", "move leader to 2"]]
+    otherwise = shown_by_kafka(Course(seen, Settings(), USUAL), USUAL)
+    assert otherwise == {"partition epoch": (8, "order of preference and emptied directory")}
 
 
 LEADERLESS: Final = {"leader": None, "leader epoch": 1, "broker 1: leader epoch": 1, "broker 0: epochs": ()}
