@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from checkers import counted
 from harness.cli.hunt import BUGS
@@ -37,7 +38,7 @@ from harness.lab.conform import (
     write_trace,
 )
 from harness.records.files import CLUSTER_FILE
-from harness.runs.stories import chosen_columns, known_stories
+from harness.runs.stories import Story, chosen_columns, known_stories, read_story
 from workloads import unknown_name
 
 #: The world of stories whose world is not named.
@@ -45,7 +46,7 @@ WORLD: Final = "kafka"
 
 
 @click.command()
-@click.argument("stories", nargs=-1, metavar="[STORY|TRACE|RUN]...")
+@click.argument("stories", nargs=-1, metavar="[STORY|FILE|TRACE|RUN]...")
 @click.option("--world", type=WordType("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns; by default all/2.")
@@ -66,19 +67,20 @@ def conform(
 ) -> int:
     """Compare the core with a real cluster, step by step.
 
-    The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
-    reference broker's processes. Without one every story that this world can perform is. The core performs it in
-    virtual time, at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. What
-    the checkers find on the cluster is compared with what the story's file expects. A TRACE is what --save kept, a file
-    or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: the changes of log partitions
-    that its controller logged must be changes that the core's controller makes, in some order, and what it refused must
-    be refused. Exit code 0 if every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if
-    nothing was compared, or nothing of a log partition.
+    The core is the reference broker's. A STORY (S01), or a FILE of your own (my.toml, docs/guides/stories.md), is
+    performed on Apache Kafka, which needs root, or on the reference broker's processes. Without one every story that
+    this world can perform is. The core performs it in virtual time, at the same pace. After each step both must show
+    the same leader, epochs, ISR, logs and answers. What the checkers find on the cluster is compared with what the
+    story's file expects. A TRACE is what --save kept, a file or a directory: it needs no cluster. A RUN is the
+    directory of a run on Apache Kafka: the changes of log partitions that its controller logged must be changes that
+    the core's controller makes, in some order, and what it refused must be refused. Exit code 0 if every step is the
+    same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared, or nothing of a log
+    partition.
     """
-    numbered = known_stories()
+    named = known_stories() | _own_stories(stories)
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
     for word in stories:
-        if word not in numbered:
+        if word not in named:
             _refuse(word, [option for option, value in given.items() if value])
     if runs := [Path(word) for word in stories if _is_run(word)]:
         if len(runs) < len(stories):
@@ -86,7 +88,8 @@ def conform(
         return _hold_runs(terminal, runs, bug or "none")
     results: list[Comparison] = []
     failed: list[str] = []
-    for trace in _traces(terminal, stories, (world or WORLD, version), columns, save, failed=failed):
+    chosen = [(word, named.get(word)) for word in stories]
+    for trace in _traces(terminal, chosen, (world or WORLD, version), columns, save, failed=failed):
         compared = hold(trace, story_of(trace), bug or "none")
         results.append(compared)
         terminal.answer(compared, _lines(compared))
@@ -107,7 +110,7 @@ def conform(
 
 def _traces(
     terminal: Terminal,
-    words: Sequence[str],
+    chosen: Sequence[tuple[str, Story | None]],
     world: tuple[str, str],
     patterns: Sequence[str],
     save: Path | None,
@@ -116,24 +119,28 @@ def _traces(
 ) -> Iterator[RecordedTrace]:
     """Recorded traces, and those of stories that are performed for it in a world (its name, the release).
 
+    Where no word is ``chosen``, they are all that this world can perform.
+
     A story that could not be performed goes to ``failed``, and the next one follows, unless this machine cannot offer
     the world, or something was not undone.
     """
-    numbered = known_stories()
     columns = _columns(patterns)
-    for word in words or playable(numbered.values(), columns, *world):
-        if word not in numbered:
+    every = known_stories()
+    for word, story in chosen or [(number, every[number]) for number in playable(every.values(), columns, *world)]:
+        if story is None:
             yield from traces_in(Path(word))
             continue
         for column in columns:
             try:
-                trace = performed_elsewhere(numbered[word], column, *world)
+                trace = performed_elsewhere(story, column, *world)
             except HostError:
                 raise
             except HarnessError as error:
                 failed.append(f"{word} {column}: {error}")
                 terminal.complain(failed[-1])
                 continue
+            if _is_own(word):
+                trace = msgspec.structs.replace(trace, script=Path(word).read_text(encoding="utf-8"))
             if save is not None:
                 terminal.note(f"{write_trace(save, trace)}")
             yield trace
@@ -162,6 +169,20 @@ def _hold_runs(terminal: Terminal, runs: Sequence[Path], bug: str) -> int:
     return EXIT_BROKEN if wrong else EXIT_UNKNOWN if idle else EXIT_HELD
 
 
+def _own_stories(words: Sequence[str]) -> dict[str, Story]:
+    """The reader's own stories among these words, each by its file."""
+    own = {word: read_story(Path(word)) for word in words if _is_own(word)}
+    numbers = [*known_stories(), *(story.number for story in own.values())]
+    for word, story in own.items():
+        if numbers.count(story.number) > 1:
+            raise PlanError(f"{word} has the number of another story, {story.number}; give it another one, such as M1")
+    return own
+
+
+def _is_own(word: str) -> bool:
+    return word.endswith(".toml")
+
+
 def _is_run(word: str) -> bool:
     return (Path(word) / CLUSTER_FILE).is_file()
 
@@ -169,7 +190,8 @@ def _is_run(word: str) -> bool:
 def _refuse(word: str, given: Sequence[str]) -> None:
     """Refuse a word that names nothing, and a trace or a run with options that only a performance has."""
     if not Path(word).exists():
-        raise PlanError(f"{unknown_name('story', word, known_stories())} (or name a trace, or a directory of traces)")
+        or_name = "or name a file, such as my.toml, a trace, or a directory of traces"
+        raise PlanError(f"{unknown_name('story', word, known_stories())} ({or_name})")
     if given:
         what = "run" if _is_run(word) else "trace"
         raise NamedWronglyError(f"{word} is a recorded {what}, so nothing is performed; leave {', '.join(given)} out")

@@ -190,4 +190,4 @@ def _planted(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, str, str,
 
 def _deviations() -> Iterator[str]:
     for deviation in known_deviations():
-        yield f"{deviation.name}: {' '.join(deviation.why.split())} ({deviation.source})"
+        yield f"{deviation.name}: {deviation.why} ({deviation.source})"

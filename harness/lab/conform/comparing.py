@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -10,12 +10,13 @@ from typing import NamedTuple
 import msgspec
 
 from harness.ground.errors import PlanError
-from harness.lab.conform.deviations import known_deviations
+from harness.lab.conform.deviations import Course, CourseStep, Facts, shown_by_kafka
 from harness.lab.conform.performing import CoreStep, performed_by_core
 from harness.lab.conform.recorded import RecordedStep, RecordedTrace
 from harness.lab.conform.schedules import SCHEDULES, schedule
 from harness.lab.conform.shown import ANSWER, NO_ANSWER, NOT_SHOWN, ShownState, in_words
 from harness.runs.stories import Play, Story, Told
+from workloads import Settings
 
 
 class Word(StrEnum):
@@ -107,12 +108,17 @@ def hold(
 
 
 def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule_number: int) -> Comparison:
-    texts = [step.text for step in trace.steps]
-    if texts != [ours.step.text for ours in core]:
+    if [step.text for step in trace.steps] != [ours.step.text for ours in core]:
         raise PlanError(f"the trace {trace.name} is of another script than {trace.story} has now; record it again")
+    seen = [
+        CourseStep(real.text, real.lasted_ms, ours.step.shown.facts())
+        for real, ours in zip(trace.steps, core, strict=True)
+    ]
+    settings = Settings.from_mapping(trace.settings)
     steps = []
     for number, (real, ours) in enumerate(zip(trace.steps, core, strict=True), 1):
-        explain = partial(_why, trace, texts[:number])
+        course = Course(seen[:number], settings, real.shown.facts(), trace.client)
+        explain = partial(shown_by_kafka, course) if trace.is_kafka else _as_it_is
         steps.append(_compared(number, real, ours, explain))
     return Comparison(
         story=trace.story,
@@ -125,18 +131,12 @@ def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule
     )
 
 
-#: Names the deviation, or those that together explain a fact's two values, "" where none do.
-Explain = Callable[[str, object, object], str]
+#: Makes the facts that the cluster shows otherwise, each with the names of known deviations, from what the core shows.
+Explain = Callable[[Facts], Mapping[str, tuple[object, str]]]
 
 
-def _why(trace: RecordedTrace, texts: Sequence[str], fact: str, real: object, core: object) -> str:
-    deviations = known_deviations() if trace.is_kafka else ()
-    fitting = (deviation for deviation in deviations if deviation.explains(trace.story, texts, fact, real, core))
-    if alone := next((deviation.name for deviation in fitting), ""):
-        return alone
-    more = {deviation.name: deviation.adds(trace.story, texts, fact) for deviation in deviations}
-    together = isinstance(real, int) and isinstance(core, int) and real - core == sum(more.values())
-    return " and ".join(name for name, number in more.items() if together and number)
+def _as_it_is(_: Facts) -> Mapping[str, tuple[object, str]]:
+    return {}
 
 
 def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain) -> ComparedStep:
@@ -181,9 +181,12 @@ def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[D
     """The facts that the cluster shows, and the core otherwise or not. A record that was not sent yet has no answer."""
     unanswered = {f"{ANSWER}{name}": NO_ANSWER for name in real.answers | core.answers}
     theirs = unanswered | real.facts()
-    ours = dict.fromkeys(theirs, NOT_SHOWN) | unanswered | core.facts()
+    shown = unanswered | core.facts()
+    ours = dict.fromkeys(theirs, NOT_SHOWN) | shown
+    differing = {fact: value for fact, value in theirs.items() if ours[fact] != value}
+    otherwise = explain(shown) if differing else {}
     return [
-        Difference(fact, in_words(value), in_words(ours[fact]), explain(fact, value, ours[fact]))
-        for fact, value in theirs.items()
-        if ours[fact] != value
+        Difference(fact, in_words(value), in_words(ours[fact]), why if value == expected else "")
+        for fact, value in differing.items()
+        for expected, why in [otherwise.get(fact, (value, ""))]
     ]

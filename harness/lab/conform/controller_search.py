@@ -274,7 +274,7 @@ class ControllerSearch:
     def _deviates(self, change: LoggedFact[PartitionChange], state: PartitionState) -> bool:
         """True if the replicas were put in another order, or a broker may have told of an emptied directory.
 
-        These are the known deviations: deviations.toml. Neither changes anything else.
+        These are the known deviations: deviations.py. Neither changes anything else.
         """
         replicas = change.fact.replicas or state.replicas
         if replicas != state.replicas:

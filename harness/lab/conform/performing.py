@@ -54,41 +54,6 @@ TIMES: Final[Mapping[str, object]] = {
     # So often are high watermarks on disks, where they are seen; a cluster that is at rest has written them.
     "replica.high.watermark.checkpoint.interval.ms": 250,
 }
-#: Stories in which a follower, or a broker that is cut off, has to keep its place over several steps, each with a rest.
-SLOW: Final[Mapping[str, Mapping[str, object]]] = {
-    # A broker that is cut off or dies a step before another one: its session ends first.
-    "S14": {"broker.heartbeat.interval.ms": 1_000},
-    "S61": {"broker.heartbeat.interval.ms": 1_000},
-    "S18": {"replica.lag.time.max.ms": 20_000, "request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000},
-    "S39": {"replica.lag.time.max.ms": 120_000},
-    "S40": {
-        "replica.lag.time.max.ms": 120_000,
-        "broker.session.timeout.ms": 90_000,
-        "request.timeout.ms": 120_000,
-        "delivery.timeout.ms": 240_000,
-    },
-    "S63": {"replica.lag.time.max.ms": 120_000},
-    # A coordinator that no follower fetches from dies before they are out of the ISR of its log.
-    "G05": {"replica.lag.time.max.ms": 120_000, "request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000},
-    "G09": {"replica.lag.time.max.ms": 120_000},
-    # librdkafka repeats a commit that is not taken for 60 s, and a member must poll once in a session.
-    "G12": {"request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000, "session.timeout.ms": 90_000},
-    # Transactions that are over time while steps rest between two of the script, and not before.
-    "T09": {"transaction.timeout.ms": 16_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
-    # A decision that waits until a follower is out of the ISR, while its producer waits.
-    "T10": {"request.timeout.ms": 30_000, "delivery.timeout.ms": 60_000},
-    "T11": {"transaction.timeout.ms": 60_000},
-    "T12": {"request.timeout.ms": 30_000, "delivery.timeout.ms": 60_000},
-    "T13": {"replica.lag.time.max.ms": 120_000},
-    "T16": {"transaction.timeout.ms": 10_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
-    # A coordinator that is cut off over several steps, while a commit waits for it.
-    "T25": {
-        "replica.lag.time.max.ms": 120_000,
-        "broker.session.timeout.ms": 60_000,
-        "delivery.timeout.ms": 90_000,
-        "transaction.timeout.ms": 120_000,
-    },
-}
 #: No transaction is over time, and no member that stands between two steps is given up, unless the story says so.
 LONG_TRANSACTIONS: Final[Mapping[str, object]] = {"transaction.timeout.ms": 60_000}
 LONG_SESSIONS: Final[Mapping[str, object]] = {"session.timeout.ms": 45_000}
@@ -102,7 +67,7 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 def with_rests(story: Story) -> Story:
     """The story with time limits that rests between its steps do not exceed."""
     long = {**(LONG_TRANSACTIONS if story.transactions else {}), **(LONG_SESSIONS if story.grouped else {})}
-    settings = {**TIMES, **long, **story.settings, **SLOW.get(story.number, {})}
+    settings = {**TIMES, **long, **story.settings, **story.real_time}
     return msgspec.structs.replace(story, settings=settings)
 
 
@@ -143,11 +108,11 @@ def world_named(name: str, release: str = "") -> AnyWorld:
 def world_of(story: Story, name: str, release: str = "") -> AnyWorld:
     """The world in which this story is performed; errors as :func:`world_named`.
 
-    Transactions on Kafka are those of its Java client: ends of librdkafka's raise no producer epoch (KIP-890), whatever
-    transaction version the cluster has. Members of a group are librdkafka's, and so are transactions beside them.
+    Transactions on Kafka are those of its Java client, with the members beside them: ends of librdkafka's raise no
+    producer epoch (KIP-890), whatever transaction version the cluster has.
     """
     world = world_named(name, release)
-    of_java = bool(story.transactions) and not story.grouped and isinstance(world, Kafka)
+    of_java = bool(story.transactions) and isinstance(world, Kafka)
     return msgspec.structs.replace(world, client="java") if of_java else world
 
 

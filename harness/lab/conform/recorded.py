@@ -11,9 +11,9 @@ import msgspec
 
 from harness.ground.errors import PlanError
 from harness.lab.conform.shown import ShownState, shown_after
-from harness.plan import RunSpec
+from harness.plan import RealTime, RunSpec
 from harness.records.files import files_of, write_file
-from harness.runs.stories import Play, Story, StoryOutcome, Trace, column_named, known_stories
+from harness.runs.stories import Play, Story, StoryOutcome, Trace, column_named, known_stories, parse_story
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from workloads import Settings, SettingsError, SettingValue, reason_of, unknown_name
 
@@ -36,7 +36,8 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
 
     ``day`` is that of its end (UTC). ``settings`` are those that have not their default. ``outcome`` is what the
-    checkers found, None in old traces.
+    checkers found, None in old traces. ``client`` is the library of its clients; an old trace may lack it, and has the
+    ``commit`` that brought it. ``script`` is the file of a reader's own story.
     """
 
     form: int
@@ -47,6 +48,9 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     settings: dict[str, SettingValue]
     steps: tuple[RecordedStep, ...]
     outcome: StoryOutcome | None = None
+    client: str = ""
+    commit: str = ""
+    script: str = ""
 
     @property
     def is_kafka(self) -> bool:
@@ -89,6 +93,7 @@ def recorded(
         settings={name: value for name, value in spec.settings.items() if value != usual[name]},
         steps=tuple(steps_of(trace)),
         outcome=outcome,
+        client=spec.world.client if isinstance(spec.world, RealTime) else "",
     )
 
 
@@ -149,11 +154,13 @@ def _no_trace(path: Path, why: str) -> PlanError:
 
 
 def story_of(trace: RecordedTrace) -> Story:
-    """The story of this package that a trace is of.
+    """The story that a trace is of: of this package, or the reader's own that it keeps.
 
     Raises:
         PlanError: there is no such story.
     """
+    if trace.script:
+        return parse_story(trace.script, f"the story in {trace.name}")
     stories = known_stories()
     if trace.story not in stories:
         why = unknown_name("story", trace.story, stories)

@@ -8,11 +8,13 @@ from harness.runs.stories.script.language import lines_of
 from harness.runs.stories.script.performer import perform_script
 from harness.runs.stories.shown.documented import StepForm, form_of, state_forms, step_forms
 from harness.runs.stories.shown.explanation import explained, step_lines
+from harness.runs.stories.stage import questions
 from harness.runs.stories.stage.names import BASE
 from harness.runs.stories.stage.pauses import AsLongAs, UntilAtRest
 from harness.runs.stories.stage.questions import STABLE_END
 from harness.runs.stories.stage.trace import (
     ACKNOWLEDGED,
+    HEALED,
     REFUSED,
     WHOLE,
     Play,

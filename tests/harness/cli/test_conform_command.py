@@ -67,7 +67,7 @@ def test_as_json_each_story_is_a_line_with_its_steps(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["S99"], "or name a trace, or a directory of traces"),
+        (["S99"], "or name a file, such as my.toml, a trace, or a directory of traces"),
         (["S01", "--settings", "all/9"], "all/9"),
         (["T01"], "T01 is performed in other columns: v1, v2, "),
         (["S01", "--world", "existing"], "existing"),

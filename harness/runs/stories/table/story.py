@@ -112,6 +112,8 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A note for its readers."""
     settings: dict[str, object] = {}
     """Settings that it needs in every column; not those that columns choose, such as `acks`."""
+    real_time: dict[str, object] = {}
+    """Settings that it needs beside those where time is real: `ackproof conform` rests after every step."""
     needs: list[str] = []
     """Steps that are written with `try`, and without which a run of a plan shows nothing."""
     lost: dict[str, list[str]] | None = None
@@ -128,7 +130,7 @@ _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
 #: Names of the types of a file's values other than strings.
 _FORMS: Final = {
     "needs": 'a list of steps that are written with "try"',
-    "settings": "a table of settings under Kafka's names",
+    **dict.fromkeys(("settings", "real_time"), "a table of settings under Kafka's names"),
     **dict.fromkeys(("lost", "acknowledged", "skipped", "also"), _OF_COLUMNS),
 }
 
@@ -136,11 +138,13 @@ _FORMS: Final = {
 class Story(StoryScript, frozen=True, kw_only=True):
     """A script and what is expected of it; ``expects`` is false where its file expects nothing.
 
-    ``needs`` are steps that may fail in some column, and without which a run of a plan shows nothing.
+    ``needs`` are steps that may fail in some column, and without which a run of a plan shows nothing. ``real_time`` are
+    settings for worlds in which each step takes time.
     """
 
     source: str
     note: str
+    real_time: Mapping[str, object]
     needs: frozenset[str]
     expects: bool
     lost: Mapping[str, tuple[str, ...]]
@@ -232,8 +236,9 @@ def parse_story(text: str, file: str) -> Story:
     for key in content:
         if key not in StoryFile.__struct_fields__:
             raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(StoryFile.__struct_fields__)))
-    if isinstance(settings := content.get("settings"), dict):
-        content["settings"] = flattened(settings)
+    for table in ("settings", "real_time"):
+        if isinstance(settings := content.get(table), dict):
+            content[table] = flattened(settings)
     content_read = _converted(content, places)
     replicas = _replicas_of(content_read.settings, places)
     steps = parse_script(content_read.steps, file, places.script_line, range(replicas))
@@ -245,16 +250,14 @@ def parse_story(text: str, file: str) -> Story:
             chosen_columns(step.tried_in or (), columns)
         except KeyError as error:
             raise Where(file, step.line).wrong(f'"{step.text}": {error.args[0]}') from error
-    try:
-        check_overrides(content_read.settings, columns)
-    except SettingsError as error:
-        raise places.of("settings").wrong(f"[settings]: {error}") from error
+    _check_settings(content_read, columns, places)
     story = Story(
         number=content_read.number,
         title=content_read.title,
         source=content_read.source,
         note=content_read.note,
         settings=content_read.settings,
+        real_time=content_read.real_time,
         steps=steps,
         needs=frozenset(f"try {step}" for step in content_read.needs),
         expects=any(
@@ -272,6 +275,14 @@ def parse_story(text: str, file: str) -> Story:
         if record not in story.records:
             raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))
     return story
+
+
+def _check_settings(content: StoryFile, columns: Mapping[str, Column], places: _Places) -> None:
+    for table in ("settings", "real_time"):
+        try:
+            check_overrides(content.settings if table == "settings" else content.settings | content.real_time, columns)
+        except SettingsError as error:
+            raise places.of(table).wrong(f"[{table}]: {error}") from error
 
 
 def _converted(content: dict[str, object], places: _Places) -> StoryFile:
