@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.broker.core import messages
 from harness.broker.core.messages import JOINS, Message
-from harness.broker.core.types import ErrorCode
+from harness.broker.core.types import NONE, ErrorCode
 from harness.lab.explore.coordinator_node import COORDINATOR
 from harness.lab.explore.groups.coordinators import GroupCopy
 from harness.lab.explore.groups.members import MemberNode
@@ -30,6 +30,7 @@ def group_text_of(space: GroupSpace, action: Action) -> str:
     return {
         "join": f"{member} joins",
         "beat": f"{member} sends a heartbeat",
+        "sync": f"{member} asks for its assignment",
         "place": f"{member} asks where the group is in partition {action.peer}",
         "process": f"{member} processes the next record of partition {action.peer}",
         "commit": f"{member} commits its position in partition {action.peer}",
@@ -44,6 +45,9 @@ def group_columns_of(space: GroupSpace, state: State) -> tuple[str, ...]:
 
 
 def _coordinator(copy: GroupCopy) -> str:
+    if copy.generation != NONE:
+        names = " ".join(copy.names) or "no member"
+        return f"coordinator {copy.leader_epoch}: generation {copy.generation} {names}, offsets {list(copy.remembered)}"
     members = {} if copy.record is None else copy.record.members
     parts = [f"{name} {sorted(each.partition for each in member.held)}" for name, member in members.items()]
     return f"coordinator {copy.leader_epoch}: {' '.join(parts) or 'no member'}, offsets {list(copy.remembered)}"
@@ -60,8 +64,14 @@ def _described(message: Message) -> str:
     match message:
         case messages.ConsumerGroupHeartbeat():
             return f"the heartbeat of {message.member} in epoch {message.member_epoch}"
+        case messages.GroupHeartbeat():
+            return f"the heartbeat of {message.member} in generation {message.member_epoch}"
+        case messages.GroupJoin():
+            return f"the joining of {message.client_id}"
+        case messages.GroupSync():
+            return f"the question of {message.member} for its assignment"
         case messages.OffsetFetch():
-            return f"the question of {message.member} where the group is"
+            return f"the question of {message.member or 'a member'} where the group is"
         case messages.OffsetCommit():
             ((partition, committed),) = message.offsets
             return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
