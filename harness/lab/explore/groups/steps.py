@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from harness.broker.core import messages
 from harness.broker.core.messages import JOINS, Message
 from harness.broker.core.types import NONE, ErrorCode
@@ -61,22 +64,23 @@ def _member(member: MemberNode) -> str:
 
 
 def _described(message: Message) -> str:
-    match message:
-        case messages.ConsumerGroupHeartbeat():
-            return f"the heartbeat of {message.member} in epoch {message.member_epoch}"
-        case messages.GroupHeartbeat():
-            return f"the heartbeat of {message.member} in generation {message.member_epoch}"
-        case messages.GroupJoin():
-            return f"the joining of {message.client_id}"
-        case messages.GroupSync():
-            return f"the question of {message.member} for its assignment"
-        case messages.OffsetFetch():
-            return f"the question of {message.member or 'a member'} where the group is"
-        case messages.OffsetCommit():
-            ((partition, committed),) = message.offsets
-            return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
-        case messages.GroupAnswer():
-            error = f" {ErrorCode(message.error).name}" if message.error else ""
-            return f"the answer{error} to {type(message).__name__.removesuffix('Response')}"
-        case _:
-            return type(message).__name__
+    if isinstance(message, messages.GroupAnswer):
+        error = f" {ErrorCode(message.error).name}" if message.error else ""
+        return f"the answer{error} to {type(message).__name__.removesuffix('Response')}"
+    words = _REQUESTS.get(type(message))
+    return type(message).__name__ if words is None else words(message)
+
+
+def _commit(message: messages.OffsetCommit) -> str:
+    ((partition, committed),) = message.offsets
+    return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
+
+
+_REQUESTS: Final[Mapping[type[Message], Callable[[Any], str]]] = {
+    messages.ConsumerGroupHeartbeat: lambda asked: f"the heartbeat of {asked.member} in epoch {asked.member_epoch}",
+    messages.GroupHeartbeat: lambda asked: f"the heartbeat of {asked.member} in generation {asked.member_epoch}",
+    messages.GroupJoin: lambda asked: f"the joining of {asked.client_id}",
+    messages.GroupSync: lambda asked: f"the question of {asked.member} for its assignment",
+    messages.OffsetFetch: lambda asked: f"the question of {asked.member or 'a member'} where the group is",
+    messages.OffsetCommit: _commit,
+}
