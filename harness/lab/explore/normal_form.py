@@ -25,6 +25,7 @@ from harness.broker.core.effects import Deliver
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import NEVER_US, Follower
 from harness.broker.core.groups.coordinator import LOG as GROUPS_LOG
+from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import Message
@@ -280,14 +281,7 @@ def settle_groups(broker: Broker) -> dict[int, int]:
     joins anew in one leader epoch gets the name that it had.
     """
     coordinator = broker._groups.on(GROUPS_LOG)
-    for group in coordinator._groups.values():
-        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
-        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
-        if group.classic is not None:
-            group.classic.deadline_us = UNARMED_US
-            for member in group.classic.members.values():
-                member.expires_us = UNARMED_US
-    coordinator._named = 0
+    settle_times_of_groups(coordinator)
     order = sorted(coordinator._groups)
     names = {correlation: 1 + order.index(name) for correlation, name in coordinator._asked.items()}
     names |= {correlation: _PER_EPOCH + number for number, correlation in enumerate(coordinator._generations)}
@@ -295,6 +289,18 @@ def settle_groups(broker: Broker) -> dict[int, int]:
     coordinator._generations = {names[correlation]: each for correlation, each in coordinator._generations.items()}
     _rename_parked(broker, names)
     return names
+
+
+def settle_times_of_groups(coordinator: GroupCoordinator) -> None:
+    """Take times, and names that are new each time, out of a group coordinator."""
+    coordinator._named = 0
+    for group in coordinator._groups.values():
+        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
+        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
+        if group.classic is not None:
+            group.classic.deadline_us = UNARMED_US
+            for member in group.classic.members.values():
+                member.expires_us = UNARMED_US
 
 
 def let_member_be_silent(broker: Broker, group: str, member: str) -> None:
