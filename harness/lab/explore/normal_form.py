@@ -278,7 +278,7 @@ def settle_groups(broker: Broker) -> dict[int, int]:
 
     One change of a group is under way at a time, and a group's is numbered by the group; generations by their order.
     Every member was heard now; one that was not is an event of its own. No joining lasts too long, and a client that
-    joins anew in one leader epoch gets the name that it had.
+    joins again as a newcomer in one leader epoch gets the name that it had.
     """
     coordinator = broker._groups.on(GROUPS_LOG)
     settle_times_of_groups(coordinator)
