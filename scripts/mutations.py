@@ -63,12 +63,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         f"{CORE}/group_coordinator.py",
-        "return NO_ERROR if message.member_epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
-        "return NO_ERROR if message.member_epoch <= member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
-        (
-            "tests/harness/runs/stories/test_group_steps.py",
-            _TRACES,
-        ),
+        "if now_us - self.heard_us[name] > session_us",
+        "if now_us - self.heard_us[name] > 3 * session_us",
+        (_TRACES, _STORIES),
     ),
     Mutation(
         f"{CORE}/transaction_coordinator.py",
@@ -87,8 +84,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "checkers/anomalies/lost_write.py",
-        "(log.offset[sends] < end[partition])",
-        "(log.offset[sends] <= end[partition])",
+        "due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)",
+        "due = (log.order.last_index >= 0) & (log.writer >= 0)",
         (_KERNELS,),
     ),
     Mutation(
@@ -122,9 +119,9 @@ MUTATIONS: Final = (
         (_OF_GROUPS,),
     ),
     Mutation(
-        "checkers/cycles/edges.py",
-        "ended(log, candidates.earlier) > began(log",
-        "ended(log, candidates.earlier) >= began(log",
+        "checkers/cycles/search.py",
+        "if len(component) < 2:",
+        "if len(component) < 3:",
         (
             "tests/checkers/cycles/test_transactions.py",
             _KERNELS,
@@ -132,9 +129,9 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "harness/worlds/simulated/producer.py",
-        "connection.in_flight >= self._max_in_flight",
-        "connection.in_flight > self._max_in_flight",
-        (f"{_SWARM}a_producer_is_overtaken_by_itself_only_in_flight_and_without_idempotence",),
+        "if batch.attempts > self._retries or now_us >= batch.created_us + self._delivery_us:",
+        "if batch.attempts > self._retries:",
+        (_STORIES,),
     ),
     Mutation(
         "harness/lab/explore/groups/rules.py",
@@ -168,14 +165,14 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "harness/campaigns/report/certificate.py",
-        "if (rest := certificate.lost - places.total()) > 0:",
-        "if (rest := certificate.lost - places.total()) > 1:",
+        "lost_at_least=judgement.lost > placed,",
+        "lost_at_least=judgement.lost >= placed,",
         ("tests/harness/campaigns/report/test_certificate.py",),
     ),
     Mutation(
         "harness/campaigns/campaign/pool.py",
-        "idle = (worker for worker in self._workers if worker.job is None and worker.niceness == niceness)",
-        "idle = (worker for worker in self._workers if worker.job is None)",
+        "if not worker.lives or worker.jobs == self._jobs_max:",
+        "if worker.jobs == self._jobs_max:",
         ("tests/harness/campaigns/campaign/test_campaign.py",),
     ),
     Mutation(
