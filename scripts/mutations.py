@@ -128,12 +128,6 @@ MUTATIONS: Final = (
         ),
     ),
     Mutation(
-        "harness/worlds/simulated/producer.py",
-        "if batch.attempts > self._retries or now_us >= batch.created_us + self._delivery_us:",
-        "if batch.attempts > self._retries:",
-        (_STORIES,),
-    ),
-    Mutation(
         "harness/lab/explore/groups/rules.py",
         "if offset < acknowledged[partition]:",
         "if offset < acknowledged[partition] - 1:",
