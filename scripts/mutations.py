@@ -29,137 +29,151 @@ class Mutation(NamedTuple):
     tests: tuple[str, ...]
 
 
-_SWARM: Final = ("tests/harness/worlds/simulated/test_swarm.py", "tests/harness/worlds/simulated")
-_TRACES: Final = ("tests/harness/lab/conform/test_recorded_traces.py", "tests/harness/runs/stories/test_table.py")
-_CHECKED: Final = ("tests/checkers/anomalies", "tests/checkers/cycles", "tests/harness/cli/test_export_and_check.py")
+_SWARM: Final = "tests/harness/worlds/simulated/test_swarm.py::test_"
+_TRACES: Final = "tests/harness/lab/conform/test_recorded_traces.py"
+_STORIES: Final = "tests/harness/runs/stories/test_table.py"
+_GROUPS: Final = "tests/harness/lab/explore/groups/test_group_scopes.py"
+_KERNELS: Final = "tests/checkers/anomalies/test_kernels_against_brute_force.py"
+_OF_GROUPS: Final = "tests/checkers/anomalies/test_groups.py"
 
 MUTATIONS: Final = (
     Mutation(
         f"{CORE}/commit_rule.py",
         "enough = len(replica.maximal_isr) >= replica.min_isr",
         "enough = len(replica.maximal_isr) >= replica.min_isr - 1",
-        _TRACES,
-    ),
-    Mutation(
-        f"{CORE}/producers.py",
-        "if earlier.base_sequence == batch.base_sequence and earlier.count == batch.count:",
-        "if earlier.base_sequence == batch.base_sequence + 1 and earlier.count == batch.count:",
-        _SWARM,
+        (_STORIES,),
     ),
     Mutation(
         f"{CORE}/follower.py",
         "return self.end_offset == leader_end or now_us - self.caught_up_us <= lag_us",
         "return now_us - self.caught_up_us <= 2 * lag_us",
-        _TRACES,
+        (_STORIES,),
     ),
     Mutation(
         f"{CORE}/election.py",
         "return epoch, answer.end_offset, answer.broker == ballot.preferred",
         "return epoch, -answer.end_offset, answer.broker == ballot.preferred",
-        _SWARM,
+        (f"{_SWARM}a_quorum_that_elects_by_epoch_and_log_end_loses_nothing",),
     ),
     Mutation(
         f"{CORE}/cleaner.py",
         "return type(record) is Deletion and NONE != batch.delete_horizon_us <= now_us",
         "return type(record) is Deletion and NONE != batch.delete_horizon_us",
-        ("tests/harness/lab/search/test_compacted_runs.py", "tests/harness/lab/explore/test_keys.py"),
+        ("tests/harness/lab/search/test_compacted_runs.py",),
     ),
     Mutation(
         f"{CORE}/group_coordinator.py",
-        "return NO_ERROR if message.member_epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
-        "return NO_ERROR if message.member_epoch <= member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
-        ("tests/harness/lab/explore/groups", *_TRACES),
+        "if now_us - self.heard_us[name] > session_us",
+        "if now_us - self.heard_us[name] > 3 * session_us",
+        (_TRACES, _STORIES),
     ),
     Mutation(
         f"{CORE}/transaction_coordinator.py",
         "now_ms - record.begun_ms > record.timeout_ms",
         "now_ms - record.begun_ms > 2 * record.timeout_ms",
-        _TRACES,
+        (
+            "tests/harness/runs/stories/test_transaction_steps.py",
+            _TRACES,
+        ),
     ),
     Mutation(
         "checkers/anomalies/lost_write.py",
         "due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable",
         "due &= (log.order.last_index < _bound(log)[log.values.partition]) & ~log.removable",
-        _CHECKED,
+        (_KERNELS,),
     ),
     Mutation(
         "checkers/anomalies/lost_write.py",
-        "(log.offset[sends] < end[partition])",
-        "(log.offset[sends] <= end[partition])",
-        _CHECKED,
+        "due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)",
+        "due = (log.order.last_index >= 0) & (log.writer >= 0)",
+        (_KERNELS,),
     ),
-    Mutation("checkers/anomalies/reordered.py", "np.flatnonzero(delta < 0)", "np.flatnonzero(delta < -1)", _CHECKED),
+    Mutation(
+        "checkers/anomalies/reordered.py",
+        "np.flatnonzero(delta < 0)",
+        "np.flatnonzero(delta < -1)",
+        (_KERNELS,),
+    ),
+    Mutation(
+        "checkers/anomalies/duplicate.py",
+        "several = np.flatnonzero(counts > 1)",
+        "several = np.flatnonzero(counts > 2)",
+        (_KERNELS,),
+    ),
+    Mutation(
+        "checkers/anomalies/g1a.py",
+        "log.sends[log.type[log.sends] == FAIL]",
+        "log.sends[log.type[log.sends] != OK]",
+        (_KERNELS,),
+    ),
     Mutation(
         "checkers/anomalies/group_went_back.py",
         "log.offset[row] < log.offset[commit]",
         "log.offset[row] < log.offset[commit] - 1",
-        _CHECKED,
+        (_OF_GROUPS,),
     ),
     Mutation(
         "checkers/anomalies/two_owners.py",
         "newest[before[valid]] > since[valid]",
         "newest[before[valid]] >= since[valid]",
-        _CHECKED,
+        (_OF_GROUPS,),
     ),
     Mutation(
-        "checkers/anomalies/g1a.py",
-        "log.isolation[reads] != UNCOMMITTED",
-        "log.isolation[reads] == UNCOMMITTED",
-        _CHECKED,
-    ),
-    Mutation(
-        "checkers/cycles/edges.py",
-        "ended(log, candidates.earlier) > began(log",
-        "ended(log, candidates.earlier) >= began(log",
-        _CHECKED,
-    ),
-    Mutation(
-        "harness/worlds/simulated/producer.py",
-        "connection.in_flight >= self._max_in_flight",
-        "connection.in_flight > self._max_in_flight",
-        _SWARM,
+        "checkers/cycles/search.py",
+        "if len(component) < 2:",
+        "if len(component) < 3:",
+        (
+            "tests/checkers/cycles/test_transactions.py",
+            _KERNELS,
+        ),
     ),
     Mutation(
         "harness/lab/explore/groups/rules.py",
         "if offset < acknowledged[partition]:",
         "if offset < acknowledged[partition] - 1:",
-        ("tests/harness/lab/explore/groups",),
+        (_GROUPS,),
     ),
     Mutation(
         "nemesis/schedule.py",
         "most_stopped(parts, brokers, rack_size) > plan.dead_brokers_max",
         "most_stopped(parts, brokers, rack_size) > plan.dead_brokers_max + 1",
-        ("tests/nemesis",),
+        ("tests/nemesis/test_schedule.py",),
     ),
     Mutation(
         "harness/plan/bounds.py",
         "if value > self.most:",
         "if value > self.most + 1:",
-        ("tests/harness/plan/test_bounds.py", "tests/harness/plan/test_plan.py"),
+        (
+            "tests/harness/plan/test_bounds.py",
+            "tests/harness/plan/test_plan.py",
+        ),
     ),
     Mutation(
         "harness/assess/requirements.py",
         "story.harm in LOSSES and set(story.families) <= set(families)",
         "story.harm in LOSSES and set(story.families) < set(families)",
-        ("tests/harness/assess/test_forms_of_clients.py", "tests/harness/assess/test_answers.py"),
+        (
+            "tests/harness/assess/test_forms_of_clients.py",
+            "tests/harness/assess/test_answers.py",
+        ),
     ),
     Mutation(
         "harness/campaigns/report/certificate.py",
-        "if (rest := certificate.lost - places.total()) > 0:",
-        "if (rest := certificate.lost - places.total()) > 1:",
+        "lost_at_least=judgement.lost > placed,",
+        "lost_at_least=judgement.lost >= placed,",
         ("tests/harness/campaigns/report/test_certificate.py",),
     ),
     Mutation(
         "harness/campaigns/campaign/pool.py",
-        "idle = (worker for worker in self._workers if worker.job is None and worker.niceness == niceness)",
-        "idle = (worker for worker in self._workers if worker.job is None)",
+        "if not worker.lives or worker.jobs == self._jobs_max:",
+        "if worker.jobs == self._jobs_max:",
         ("tests/harness/campaigns/campaign/test_campaign.py",),
     ),
     Mutation(
         "harness/lab/conform/comparing.py",
         "answers[name] = text if text == core.answers_before.get(name, NO_ANSWER) else now.get(name, NO_ANSWER)",
         "answers[name] = text",
-        ("tests/harness/lab/conform/test_changed_traces.py", "tests/harness/lab/conform/test_comparing.py"),
+        ("tests/harness/lab/conform/test_changed_traces.py",),
     ),
 )
 
