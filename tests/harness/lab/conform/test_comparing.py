@@ -262,13 +262,11 @@ def test_transactions_on_kafka_are_of_the_one_client_that_speaks_version_2(numbe
 
 def test_a_story_says_itself_what_it_needs_where_its_steps_take_time() -> None:
     """So a reader's own can say it, too; in virtual time the story has its other settings."""
-    table = (
-        "[settings]\nrequest.timeout.ms = 5000\n[real_time]\nrequest.timeout.ms = 60000\nreplica.lag.time.max.ms = 1500"
-    )
+    table = "[settings]\nrequest.timeout.ms = 5000\n[real_time]\ndelivery.timeout.ms = 90000"
     story = parse_story(f'number = "M4"\ntitle = "t"\nsteps = "write x to 0"\n{table}\n', "my.toml")
     assert story.settings == {"request.timeout.ms": 5000}
     rested = with_rests(story).settings
-    assert (rested["request.timeout.ms"], rested["replica.lag.time.max.ms"]) == (60_000, 1_500)
+    assert (rested["request.timeout.ms"], rested["delivery.timeout.ms"]) == (5_000, 90_000)
     assert rested["broker.session.timeout.ms"] == 9_000
 
 
