@@ -53,7 +53,7 @@ class ComparedStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A story held against a trace, in the core's ``schedule`` of that number; the ``day`` is that of the trace.
+    """A story held against a trace, in the core's ``schedule`` of that number; ``day`` and ``commit`` are the trace's.
 
     ``disagreements`` are sentences: what the checkers found on the cluster otherwise than the story's file expects it.
     None: the trace does not have what they found.
@@ -63,6 +63,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     column: str
     system: str
     day: str = ""
+    commit: str = ""
     schedule: int
     steps: tuple[ComparedStep, ...]
     disagreements: tuple[str, ...] | None = None
@@ -125,6 +126,7 @@ def _held(trace: RecordedTrace, story: Story, core: Sequence[CoreStep], schedule
         column=trace.column,
         system=trace.system,
         day=trace.day,
+        commit=trace.commit,
         schedule=schedule_number,
         steps=tuple(steps),
         disagreements=None if trace.outcome is None else trace.outcome.disagreements(story, trace.column),

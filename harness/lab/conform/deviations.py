@@ -184,28 +184,6 @@ def _without_epochs(core: Facts, since: int, missed: int) -> Iterator[tuple[str,
             )
 
 
-@_deviation(
-    "follows before its registration",
-    "BrokerServer.scala `startup`: metadata are published before `initialCatchUpFuture` is waited for",
-)
-def _follows_early(course: Course, core: Facts) -> Facts:
-    """Kafka's broker that is started again within the session of its last process is refused as long as that lasts,
-    and follows meanwhile what the metadata on its disk say. The reference broker's has no metadata before it is
-    registered."""
-    changed: dict[str, Any] = {}
-    leaders = core.get(f"broker {core['leader']}: log", ())
-    for node in range(core["number of replicas"]):
-        of = f"broker {node}: "
-        waits = core.get(f"{of}running") and f"{of}leading" not in core
-        knew = [step.core[f"{of}leader epoch"] for step in course.steps if f"{of}leader epoch" in step.core]
-        if waits and knew and node not in core["fenced"] and any(node in step.names("start") for step in course.steps):
-            changed |= {f"{of}leading": False, f"{of}leader epoch": knew[-1]}
-            log = course.real.get(f"{of}log", ())
-            if len(log) > len(core[f"{of}log"]) and leaders[: len(log)] == log:
-                changed[f"{of}log"] = log
-    return changed
-
-
 @_deviation("fenced as it stops", "ReplicationControlManager.java `processBrokerHeartbeat`: `SHUTDOWN_NOW`")
 def _fenced_early(course: Course, core: Facts) -> Facts:
     """Kafka's controller fences a broker as it lets it stop in order. The reference broker's notes that it leaves,

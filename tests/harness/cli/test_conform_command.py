@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -89,6 +90,43 @@ def test_a_trace_takes_no_option_of_a_performance(option: list[str], capsys: pyt
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"is a recorded trace, so nothing is performed; leave {option[0]} out" in shown.err
+
+
+def own_story(directory: Path, number: str = "M1") -> Path:
+    """A reader's own story, with the script of S01."""
+    text = resources.files("harness.runs.stories").joinpath("data", "S01.toml").read_text(encoding="utf-8")
+    file = directory / f"{number}-mine.toml"
+    file.write_text(text.replace('number = "S01"', f'number = "{number}"'))
+    return file
+
+
+def test_a_readers_own_story_is_performed_and_its_kept_trace_needs_the_file_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def performed(story: Story, *_: str) -> RecordedTrace:
+        return msgspec.structs.replace(read_trace(Path(TRACE)), story=story.number)
+
+    monkeypatch.setattr("harness.cli.conform.performed_elsewhere", performed)
+    file, kept = own_story(tmp_path), tmp_path / "kept"
+    expected = ["M1 all/2 on Apache Kafka 4.3.1: 12 same, as expected", "1 story, 12 steps, 0 unexplained"]
+    assert exit_code_of(["conform", str(file), "--save", str(kept)]) == 0
+    assert capsys.readouterr().out.splitlines() == expected
+    file.unlink()
+    assert exit_code_of(["conform", str(kept / "M1-all-2.json")]) == 0
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_an_own_story_that_cannot_be_told_apart_or_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = own_story(tmp_path, "S01")
+    assert exit_code_of(["conform", str(file)]) == 64
+    assert f"{file} has the number of another story, S01; give it another one, such as M1" in capsys.readouterr().err
+    assert exit_code_of(["conform", str(tmp_path / "none.toml")]) == 64
+    assert "none.toml cannot be read" in capsys.readouterr().err
+    file.write_text('number = "M1"\ntitle = "t"\nsteps = """\nwrite x too 0\n"""\n')
+    assert exit_code_of(["conform", str(file)]) == 64
+    assert f"{file}, line 4" in capsys.readouterr().err
 
 
 def test_every_word_is_looked_up_before_a_story_is_performed(

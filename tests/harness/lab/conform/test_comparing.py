@@ -10,7 +10,7 @@ import pytest
 
 from harness.ground.errors import PlanError
 from harness.lab.conform import RecordedTrace, Word, hold, read_trace, traces_in, write_trace
-from harness.lab.conform.performing import performed_by_core, spec_of, world_of
+from harness.lab.conform.performing import performed_by_core, spec_of, with_rests, world_of
 from harness.lab.conform.recorded import recorded
 from harness.lab.conform.shown import ShownReplica, ShownState
 from harness.plan import Kafka, Simulated
@@ -258,6 +258,16 @@ def test_transactions_on_kafka_are_of_the_one_client_that_speaks_version_2(numbe
     world = world_of(known_stories()[number], "kafka", "4.0.0")
     assert isinstance(world, Kafka)
     assert (world.client, world.version) == (client, "4.0.0")
+
+
+def test_a_story_says_itself_what_it_needs_where_its_steps_take_time() -> None:
+    """So a reader's own can say it, too; in virtual time the story has its other settings."""
+    table = "[settings]\nrequest.timeout.ms = 5000\n[real_time]\ndelivery.timeout.ms = 90000"
+    story = parse_story(f'number = "M4"\ntitle = "t"\nsteps = "write x to 0"\n{table}\n', "my.toml")
+    assert story.settings == {"request.timeout.ms": 5000}
+    rested = with_rests(story).settings
+    assert (rested["request.timeout.ms"], rested["delivery.timeout.ms"]) == (5_000, 90_000)
+    assert rested["broker.session.timeout.ms"] == 9_000
 
 
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:

@@ -100,19 +100,6 @@ def test_a_broker_that_returns_alone_with_an_empty_disk_leads_from_its_second_st
     assert shown(both) == {"partition epoch": 7}
 
 
-def test_a_broker_that_waits_for_its_registration_follows_by_the_metadata_on_its_disk() -> None:
-    log, more = ("0:base/0",), ("0:base/0", "1:w/0")
-    before = {"broker 2: leader epoch": 3, "broker 2: leading": False, "broker 2: log": more, "broker 0: log": more}
-    waits = {"broker 2: running": True, "broker 2: log": log, "broker 0: log": more}
-    steps: list[str | Step] = [("power 2", before), ("start 2", waits)]
-    follows = {"broker 2: leading": False, "broker 2: leader epoch": 3}
-    assert shown(steps) == follows
-    assert shown(steps, {"broker 2: log": more}) == {**follows, "broker 2: log": more}
-    assert shown(steps, {"broker 2: log": ("0:base/0", "1:z/0")}) == follows
-    assert shown([("power 2", before), ("wait 1 s", waits)]) == {}
-    assert shown([("power 2", before), ("start 2", {**waits, "fenced": (2,)})]) == {}
-
-
 @pytest.mark.parametrize(
     ("real", "core", "steps", "expected"),
     [

@@ -6,6 +6,7 @@ recorded again: ``ackproof conform STORY --settings COLUMN --save results/refere
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -13,19 +14,22 @@ from typing import Final
 
 import pytest
 
-from harness.lab.conform import Comparison, Word, held_run, hold, known_deviations
-from harness.lab.conform.performing import with_rests
+from harness.lab.conform import Comparison, Word, held_run, hold, known_deviations, read_trace
+from harness.lab.conform.performing import with_rests, world_of
 from harness.lab.conform.schedules import SCHEDULES
+from harness.plan import Kafka
 from harness.runs.stories import ACKNOWLEDGED, column_named
 from harness.runs.stories.stage import questions
 from scripts.free_runs import BROKEN, kept_runs
-from scripts.reference.conformance import FILE, SHOWN, FreeRuns, conformance, held_free_runs
+from scripts.reference.conformance import FILE, SHOWN, TRACES, FreeRuns, conformance, held_free_runs
 from scripts.shown_bugs import OF_GROUPS, OF_TRANSACTIONS, SHOWN_BUGS, bugs_for
 from tests.harness.lab.conform.performances import NAMES, STORIES, core_once, read
 from workloads import Settings
 
 #: All of these look at the same comparisons, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("recorded-traces")
+#: The traces of the present code.
+REMADE: Final = {"S10-all-2", "S19-all-2", "T30-o2"}
 
 
 @cache
@@ -161,6 +165,19 @@ def test_traces_are_of_apache_kafka_and_named_after_what_they_are() -> None:
     traces = {name: read(name) for name in NAMES}
     assert all(trace.is_kafka for trace in traces.values())
     assert [trace.name for trace in traces.values()] == [f"{name}.json" for name in NAMES]
+
+
+def test_a_trace_is_of_the_present_code_or_names_the_commit_that_brought_it() -> None:
+    """Present code writes down the client, and chooses it by the story: librdkafka has no version 2 of transactions."""
+    traces = {name: read_trace(TRACES / f"{name}.json") for name in NAMES}
+    assert {name for name, trace in traces.items() if not trace.commit} == REMADE
+    assert [
+        name for name, trace in traces.items() if trace.commit and not re.fullmatch("[0-9a-f]{8}", trace.commit)
+    ] == []
+    for name in REMADE:
+        world = world_of(STORIES[traces[name].story], "kafka")
+        assert isinstance(world, Kafka)
+        assert traces[name].client == world.client, name
 
 
 def test_bugs_of_coordinators_are_counted_over_the_traces_that_may_show_them() -> None:

@@ -311,6 +311,8 @@ def test_a_file_says_what_is_expected_in_each_column():
         (("[also]", '[settings]\n"acks" = 1\n[also]'), "line 12: [settings]: acks is chosen by the columns"),
         (("[also]", '[settings]\n"min.insync.replicas" = 1\n[also]'), "min.insync.replicas is chosen by the columns"),
         (("[also]", '[settings]\n"request.timeout.ms" = "5"\n[also]'), "[settings]: request.timeout.ms takes"),
+        (("[also]", '[real_time]\n"acks" = 1\n[also]'), "line 12: [real_time]: acks is chosen by the columns"),
+        (('title = "A', 'real_time = 5\ntitle = "A'), '"real_time" must be a table of settings under Kafka'),
         (("write x to 0\nkill 0", "# write x to 0"), "my.toml, line 4: the script has no step"),
     ],
 )
