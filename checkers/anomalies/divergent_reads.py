@@ -25,12 +25,13 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
-from checkers.columns.ids import Numbers
+from checkers.columns.ids import Numbers, one_of
+from checkers.columns.isolation_levels import OTHER_READ
 from checkers.columns.log import Log
 from checkers.columns.log_rows import FinalReads
 from checkers.words import process_names, written
 from workloads import IsolationLevel
-from workloads.history import NONE
+from workloads.history import NONE, OK, Kind
 
 
 class DivergentRead(Finding, kw_only=True):
@@ -88,12 +89,31 @@ def _odd(log: Log, final: FinalReads) -> _Odd:
         return _Odd(rows, rows, final)
     value, last = log.value_id[rows], np.full(len(log.values), NONE, dtype=np.int64)
     np.maximum.at(last, value, log.offset[rows])
-    asked = ends[log.client[rows]] > last[value]
-    pairs = np.unique(value[asked] * len(ends) + log.client[rows[asked]])
+    broken, clients = _broken_there(log, final, rows)
+    had, client = np.append(value, broken), np.append(log.client[rows], clients)
+    asked = ends[client] > last[had]
+    pairs = np.unique(had[asked] * len(ends) + client[asked])
     times = np.bincount(pairs // len(ends), minlength=len(log.values))
     first = rows[np.unique(value, return_index=True)[1]]
     value = log.value_id[first]
     return _Odd(first[times[value] < _behind(partition, told, log.partition[first], last[value])], rows, final)
+
+
+def _broken_there(log: Log, final: FinalReads, rows: Numbers) -> tuple[Numbers, Numbers]:
+    """Value ids and clients (int64) of broken records that final readers read where others read these values."""
+    if not (log.defect != 0).any():
+        return rows[:0], rows[:0]
+    readers = np.isin(log.client, log.client[final.statements])
+    broken = np.flatnonzero(readers & one_of(log.kind, Kind.READ, OTHER_READ) & (log.type == OK) & (log.defect != 0))
+    pairs = [
+        (int(log.value_id[row]), int(log.client[other]))
+        for other in broken.tolist()
+        for row in rows[
+            (log.partition[rows] == log.partition[other]) & (log.offset[rows] == log.offset[other])
+        ].tolist()
+    ]
+    values, clients = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return values, clients
 
 
 def _ends(log: Log, final: FinalReads) -> Numbers:

@@ -23,7 +23,6 @@ from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.version_order import version_order
 from workloads.history import INVOKE, Kind, Origin
 
 #: Witnesses listed for each value.
@@ -63,7 +62,7 @@ class InconsistentOffset(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Offsets with several values, those with the fewest first."""
-    order = log.order if not len(log.other_reads) else version_order(log, log.all_reads)
+    order = log.order
     counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
     conflicts = np.flatnonzero(counts > 1)
 

@@ -6,7 +6,8 @@ nothing, because a reader may be slow. A read past the place does.
 
 Precisely, per log partition: the bound is the largest *first* index of a value that an ok poll read; a value whose
 *last* index is at or below the bound, that no ok poll read, and whose last writer must have happened (acknowledged,
-or uncertain and proved by a read of something else it sent) is lost. First index for the bound and last index for the
+or uncertain and proved by a read of something else it sent; a known reader of uncommitted records proves no
+transaction) is lost. First index for the bound and last index for the
 duty keep duplicates from raising false alarms.
 
 On a drained log the rule is stricter. Where final readers read the partition from its start to the log end offset
@@ -17,9 +18,11 @@ acknowledged before the final reader began, or at an offset below that end. Such
 Where final readers of both isolation levels read to the end, each write must have been seen by those of either level:
 one that only readers of uncommitted records see (``other-read``) is lost to all others.
 
-In a compacted log only the last record of each key is due, and no tombstone, nor what a tombstone of unknown end may
-have deleted (:mod:`checkers.columns.record_keys`); in
-one with retention.ms, what is younger (:mod:`checkers.columns.expiry`).
+In a compacted log only the last record of each key is due, of those that were acknowledged or read, and no tombstone,
+nor what a tombstone may have deleted whose end or place is not known. Another later record of unknown end excuses
+nothing: with it or without, the key has a last record. Of a log with retention.ms what is younger is due, from the
+begin of its write to the last read of its log partition, a second less for clocks; and nothing before an offset at
+which a broker said that the log begins.
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
 drain could not have seen, records that compaction or their age may remove. Not found: a value whose offset is unknown,
@@ -85,7 +88,7 @@ class LostWrite(Finding, kw_only=True):
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
-    due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)
+    due = (log.order.last_index >= 0) & ~log.seen & (log.writer >= 0)
     due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
@@ -99,9 +102,8 @@ def find(log: Log) -> Found:
     bound = _bound(log)
     passed, drained = lost_values(log)
     lost = np.concatenate([passed, drained])
-    readers = log.first_rows(log.reads)
+    readers = log.first_rows(log.all_reads[log.type[log.all_reads] == OK])
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers
-    any_reader = log.first_rows(log.all_reads[log.type[log.all_reads] == OK]) if len(lost) else readers
     ends = np.maximum(log.final.end, log.other_final.end)
 
     def describe(number: int) -> LostWrite:
@@ -117,8 +119,8 @@ def find(log: Log) -> Found:
         )
         if number >= len(passed):
             finding.rule, finding.log_end_offset = "drained", int(ends[partition])
-        if any_reader[value] >= 0 and not log.read_ok[value]:
-            finding.other_read = log.op(int(any_reader[value]))
+        if readers[value] >= 0 and not log.read_ok[value]:
+            finding.other_read = log.op(int(readers[value]))
         return finding
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
@@ -127,7 +129,7 @@ def find(log: Log) -> Found:
 def _bound(log: Log) -> Numbers:
     """``int64[log partition]``: the largest first index of a value that an ok poll read, -1 without such a poll."""
     bound = np.full(log.partition_count, NONE, dtype=np.int64)
-    np.maximum.at(bound, log.values.partition[log.read_ok], log.order.first_index[log.read_ok])
+    np.maximum.at(bound, log.values.partition[log.seen], log.order.first_index[log.seen])
     return bound
 
 
@@ -156,10 +158,11 @@ def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
 
 def uncertain_and_gone(log: Log) -> Numbers:
     """Value ids (int64) of sends of unknown end that have a place before an end that final readers reached unseen."""
-    sends = log.sends[(log.type[log.sends] == INFO) & (log.offset[log.sends] >= 0)]
+    sends = log.sends[log.type[log.sends] == INFO]
+    offset = log.last_offset[log.value_id[sends]]
     gone = np.zeros(len(log.values), dtype=bool)
     for final in (log.final, log.other_final):
-        below = sends[log.offset[sends] < final.end[log.partition[sends]]]
+        below = sends[(offset >= 0) & (offset < final.end[log.partition[sends]])]
         gone |= log.marked(below) & ~log.marked(final.reads)
     return np.flatnonzero(gone & ~log.removable)
 

@@ -37,8 +37,9 @@ def poll_skip(log: Log) -> Found:
     Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and another client saw ``c@3``.
 
     False alarms avoided: holes at which no client saw a value; assignments that drop the partition in between; failed
-    and uncertain polls, which are compared but do not move the consumer; values whose place is not known; for a reader
-    of committed records, what only readers of uncommitted ones see, and what was aborted.
+    and uncertain polls, which are compared but do not move the consumer; values whose place is not known, or where
+    other values were seen, too; values that a cleaner or their age may have removed; for a reader of committed records,
+    what only readers of uncommitted ones see, and what was aborted.
 
     A value that is in the log twice counts where it is last, so a duplicate may show as a skip, too.
 
@@ -52,8 +53,8 @@ def nonmonotonic_poll(log: Log) -> Found:
 
     Example: a consumer's poll ends with ``c@3``, its next begins with ``b@2`` (delta -1).
 
-    False alarms avoided: as for ``poll-skip``; a fresh client of the same person is another process and starts
-    anywhere.
+    False alarms avoided: as for ``poll-skip``; a poll that names the log partition and brings nothing forgets the
+    place; a fresh client of the same person is another process and starts anywhere.
 
     Findings: key, delta, values, ops. O(n).
     """
@@ -92,8 +93,7 @@ def int_poll_skip(log: Log) -> Found:
 
     Example: one poll returns ``a@1 d@4``, and another client saw ``b@2``.
 
-    False alarms avoided: holes at which no client saw a value; partitions that a group rebalance touched inside the
-    operation; values whose place is not known.
+    False alarms avoided: those of ``poll-skip``; partitions that a group rebalance touched inside the operation.
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
     """
@@ -117,7 +117,7 @@ def int_send_skip(log: Log) -> Found:
     """``int-send-skip``: a value of another operation is between two neighbouring sends of one operation.
 
     Example: one operation sends ``a@1`` and ``c@3``, another one's ``b`` is at 2. Kafka does not isolate writers, so
-    this makes no history invalid; it tells how writers interleave.
+    this makes no history invalid; it tells how writers interleave. What may be gone is passed over as by ``poll-skip``.
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
     """
@@ -170,7 +170,9 @@ def _skips(log: Log, order: VersionOrder, steps: Steps) -> Found:
 
 def _over_one(order: VersionOrder, log: Log, wide: Steps, which: Flags) -> Flags:
     """Mark the steps over one of ``which`` values (bool)."""
-    count = np.append(0, np.cumsum(which[order.at_offset]))
+    holds = np.zeros(len(order.offsets), dtype=bool)
+    holds[order.entry_offset[which[order.entry_value]]] = True
+    count = np.append(0, np.cumsum(holds))
     low = order.first_offset_id[log.partition[wide.later]] + order.sure_index[log.value_id[wide.earlier]]
     over: Flags = count[low + wide.delta] > count[low + 1]
     return over

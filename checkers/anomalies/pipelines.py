@@ -14,13 +14,14 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
-from checkers.anomalies.group_skip import furthest_commits
+from checkers.anomalies.group_skip import passed_records
 from checkers.anomalies.view import CommitsView, TransactionMoment, TransactionsView
+from checkers.columns.group_commits import aborted_answers
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.transactions import COMMIT, TransactionRows, aborted_rows
+from checkers.columns.transactions import COMMIT, TransactionRows
 from checkers.words import written
 from workloads.history import INFO, NONE, OK
 
@@ -142,38 +143,28 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
     A transaction was committed if its commit was answered, or if a value that it sent was read. What is gone of a
     transaction that was committed is ``lost-write``.
 
-    False alarms avoided: records behind the last commit; records that no poll brought; a transaction without a certain
-    end, unless final readers read to the end whatever it wrote to, and saw nothing of it.
+    False alarms avoided: those of ``group-skip``; a transaction without a certain end, unless final readers of
+    committed records read to the end whatever it wrote to, and saw nothing of it.
 
     Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
 
     Findings, one a record: key, group, value, offset, committed, reader.
     """
-    commit_of = furthest_commits(log, groups)
-    segments = np.unique(groups.segment[groups.in_transactions])
-    segments = segments[commit_of[segments] >= 0]
-    segment_of = np.full(log.partition_count, NONE, dtype=np.int64)
-    segment_of[groups.segment_partition[segments]] = segments
-    reads = log.reads[log.type[log.reads] == OK]
-    segment = segment_of[log.partition[reads]]
-    reads, segment = reads[segment >= 0], segment[segment >= 0]
-    passed = log.offset[reads] < log.offset[commit_of[segment]]
-    reads, segment = reads[passed], segment[passed]
+    passed = passed_records(log, groups)
+    passed = passed.where(np.isin(passed.segment, groups.segment[groups.in_transactions]))
     done = _may_be_committed(log, facts, facts.done)
     span = int(log.offset.max(initial=0)) + 2
     have = groups.segment[facts.done[done]] * span + facts.done_offset[done]
-    wanted = segment * span + log.offset[reads]
-    _, first = np.unique(wanted, return_index=True)
-    first = np.sort(first[~np.isin(wanted[first], have)])
-    rows, segment = reads[first], segment[first]
+    missing = passed.where(~np.isin(passed.segment * span + passed.offset, have))
+    rows = log.first_rows(log.all_reads[log.type[log.all_reads] == OK])[missing.value]
 
     def describe(number: int) -> MissingEffect:
-        row, commit = int(rows[number]), int(commit_of[segment[number]])
+        row, commit = int(rows[number]), int(missing.commit[number])
         return MissingEffect(
             key=log.key(row),
             group=log.group_of(commit),
             value=int(log.value[row]),
-            offset=int(log.offset[row]),
+            offset=int(missing.offset[number]),
             committed=int(log.offset[commit]),
             reader=log.op(row),
         )
@@ -194,7 +185,7 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     Findings, one for each record that has more than one effect: key, source, offset, values, writers.
     """
     rows = log.sends[facts.source[log.sends] >= 0]
-    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.read_ok[log.value_id[rows]]]
+    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.seen_committed[log.value_id[rows]]]
     rows = rows[np.unique(log.value_id[rows], return_index=True)[1]]
     rows = rows[np.lexsort((log.index[rows], facts.source[rows], log.partition[rows]))]
     new = np.ones(len(rows), dtype=bool)
@@ -219,7 +210,7 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     return Found(partition=log.partition[last], describe=describe, row=last)
 
 
-def aborted_commit(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
+def aborted_commit(log: Log, groups: GroupRows, _: TransactionRows) -> Found:
     """``aborted-commit``: what a group has committed, read back, is the offset of an aborted transaction.
 
     Example: a transaction hands over offset 7 and is aborted; the group, asked, says 7, and no other commit names
@@ -227,16 +218,12 @@ def aborted_commit(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
 
     A transaction was aborted if its abort was answered, or if its producer was closed before it asked for the commit.
 
-    False alarms avoided: an offset that any other commit of the group, begun before the answer, may have brought.
+    False alarms avoided: an offset that an operator, or any other commit of the group, begun before the answer, may
+    have brought.
 
     Findings, one an answer: key, group, offset, op, transaction.
     """
-    rows, told = groups.in_transactions, groups.read_back
-    aborted = aborted_rows(log.type, facts, rows)
-    rows, others = rows[aborted], np.setdiff1d(groups.commits, rows[aborted])
-    abort, other = (_begun_before(groups, told, of) for of in (rows, others))
-    wrong = (log.offset[told] >= 0) & (abort >= 0) & (other < 0)
-    told, abort = told[wrong], abort[wrong]
+    told, abort = aborted_answers(groups)
 
     def describe(number: int) -> AbortedCommit:
         return AbortedCommit(**group_place(log, int(told[number])), transaction=log.op(int(abort[number])))
@@ -296,22 +283,6 @@ def _may_be_committed(log: Log, facts: TransactionRows, rows: Numbers) -> Flags:
     uncertain = (log.type[rows] == INFO) & (facts.asked[rows] == COMMIT)
     committed: Flags = (log.type[rows] == OK) | (uncertain & (seen | undecided))
     return committed
-
-
-def _begun_before(groups: GroupRows, told: Numbers, rows: Numbers) -> Numbers:
-    """By answer, the row among ``rows`` with its offset that began first, if before the answer; else -1 (int64)."""
-    log, first_row = groups.log, np.full(len(told), NONE, dtype=np.int64)
-    if not len(rows):
-        return first_row
-    span = int(log.offset.max()) + 2
-    rows = rows[np.argsort(groups.begun(rows), kind="stable")]
-    packed, first = np.unique(groups.segment[rows] * span + log.offset[rows], return_index=True)
-    asked = groups.segment[told] * span + log.offset[told]
-    number = np.minimum(np.searchsorted(packed, asked), len(packed) - 1)
-    row = rows[first[number]]
-    matches = (packed[number] == asked) & (groups.begun(row) < log.index[told])
-    first_row[matches] = row[matches]
-    return first_row
 
 
 def _where_there_are(kernel: Callable[[Log, GroupRows, TransactionRows], Found]) -> Callable[[Log], Found]:

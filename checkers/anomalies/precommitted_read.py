@@ -27,9 +27,9 @@ class PrecommittedRead(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Operations that read their own writes."""
-    sent = log.sends[np.isin(log.operation(log.sends), log.operation(log.reads))]
+    sent = log.sends[np.isin(log.operation(log.sends), log.operation(log.all_reads))]
     own = _pairs(log, sent)
-    suspects = log.reads[np.isin(log.operation(log.reads), log.operation(sent))]
+    suspects = log.all_reads[np.isin(log.operation(log.all_reads), log.operation(sent))]
     reads = suspects[np.isin(_pairs(log, suspects), own)]
     _, first = np.unique(np.stack([log.partition[reads], log.index[reads]]), axis=1, return_index=True)
     rows = reads[first]

@@ -72,7 +72,7 @@ def _comparable(log: Log) -> Flags:
     attributed = (log.type[sends] == OK) & (log.instance[sends] >= 0) & (log.invoke_index[sends] >= 0)
     once = np.bincount(log.value_id[sends], minlength=len(log.values)) == 1
     shared = np.bincount(order.entry_offset, minlength=len(order.offsets)) > 1
-    placed = log.read_ok & once
+    placed = log.seen & once
     placed[order.entry_value[shared[order.entry_offset]]] = False
     for lost in lost_values(log):
         placed[lost] = False

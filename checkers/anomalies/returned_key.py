@@ -1,6 +1,6 @@
 """``returned-key``: a deleted key of a compacted log is back.
 
-A reader's last record of the key is older than the key's tombstone.
+A final reader's last record of the key, whatever its isolation level, is older than the key's tombstone.
 
 Example: ``a@3`` and a tombstone ``b@8`` of key 7 are acknowledged. After healing, a final reader reads the log
 partition from its start to its end, and its last record of key 7 is ``a@3``. A table built from the log has key 7.
@@ -11,7 +11,7 @@ the leader has removed record and tombstone, so the replica fetches neither, and
 
 False alarms avoided: tombstones whose acknowledgement is not known, or that came after the reader began; keys that were
 written again later, or may have been, whatever became of that record (``lost-write``); a tombstone that is gone
-together with what it deletes; readers that did not reach the end.
+together with what it deletes; records of aborted transactions; readers that did not reach the end.
 
 Findings: key, record-key, value, offset, tombstone (its value), tombstone-offset, reader. O(n log n) in the records
 that final readers read.
@@ -27,11 +27,12 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.view import CopiesView
-from checkers.columns.ids import Flags, Numbers, smallest_of
+from checkers.columns.heads import heads_of
+from checkers.columns.ids import Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
-from workloads.history import FAIL, NONE, OK
+from workloads.history import NONE, OK
 
 
 class ReturnedKey(Finding, kw_only=True):
@@ -59,14 +60,14 @@ class ReturnedKey(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Keys whose last record, for a final reader, is older than an acknowledged tombstone."""
-    keys, heads = log.keys, log.heads
-    if keys is None or heads is None:
+    keys = log.keys
+    if keys is None:
         return Found.nothing()
-    tombstones = _last_tombstones(log, keys)
-    tombstones[_written_again(log, keys, tombstones)] = NONE
-    row_of = tombstones[heads.key]
+    heads = heads_of(log, keys, np.concatenate([log.final.reads, log.other_final.reads]))
+    row_of = _tombstones_behind_all(log, keys)[heads.key]
     began = smallest_of(log.client, log.index)[heads.client]
-    back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
+    older = (log.last_offset[log.value_id[row_of]] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
+    back = np.flatnonzero((row_of != NONE) & older & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
     back = back[first]  # one finding a key, of its first reader
 
@@ -78,7 +79,7 @@ def find(log: Log) -> Found:
             value=int(log.value[head]),
             offset=int(log.offset[head]),
             tombstone=int(log.value[tombstone]),
-            tombstone_offset=int(log.offset[tombstone]),
+            tombstone_offset=int(log.last_offset[log.value_id[tombstone]]),
             reader=log.op(head),
         )
 
@@ -86,28 +87,22 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
-def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
-    """``int64[key]``: the row of its acknowledged tombstone with the largest offset, -1 for none."""
-    rows = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
+def _tombstones_behind_all(log: Log, keys: RecordKeys) -> Numbers:
+    """``int64[key]``: the row of the first acknowledged tombstone behind all its other records, -1 for none.
+
+    A record whose place is not known may be behind any.
+    """
+    written = np.flatnonzero(keys.possible & ~keys.tombstone)
+    furthest = np.full(len(keys.number), NONE, dtype=np.int64)
+    offset = np.where(log.last_offset[written] == NONE, np.iinfo(np.int64).max, log.last_offset[written])
+    np.maximum.at(furthest, keys.of[written], offset)
+    rows = log.sends[log.type[log.sends] == OK]
     rows = rows[keys.tombstone[log.value_id[rows]]]
-    last = np.full(len(keys.number), NONE, dtype=np.int64)
-    order = np.argsort(log.offset[rows], kind="stable")
-    last[keys.of[log.value_id[rows[order]]]] = rows[order]
-    return last
-
-
-def _written_again(log: Log, keys: RecordKeys, tombstones: Numbers) -> Flags:
-    """``bool[key]``: a record of it was written behind its tombstone, or may have been: its place is not known."""
-    offset = np.full(len(log.values), NONE, dtype=np.int64)
-    for rows in (log.sends[log.type[log.sends] == OK], log.all_reads):
-        np.maximum.at(offset, log.value_id[rows], log.offset[rows])
-    counts = (keys.of != NONE) & ~keys.tombstone & ~log.marked(log.sends[log.type[log.sends] == FAIL])
-    values = np.flatnonzero(counts)
-    deleted_at = log.offset[tombstones[keys.of[values]]]
-    later = values[(offset[values] == NONE) | (offset[values] > deleted_at)]
-    again = np.zeros(len(keys.number), dtype=bool)
-    again[keys.of[later]] = True
-    return again
+    rows = rows[log.last_offset[log.value_id[rows]] > furthest[keys.of[log.value_id[rows]]]]
+    first = np.full(len(keys.number), NONE, dtype=np.int64)
+    order = rows[np.argsort(-log.index[rows], kind="stable")]
+    first[keys.of[log.value_id[order]]] = order
+    return first
 
 
 ANOMALY = Anomaly.documented(

@@ -136,13 +136,14 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     """``aborted-read``: an ok poll read a value of a transaction that was aborted.
 
     Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
-    records never see one. Readers of uncommitted records do, so there it is no violation.
+    records never see one. Readers of uncommitted records do: of other tools' histories it is not said, and a run with
+    such readers permits it.
 
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
     False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; readers of
-    uncommitted records beside those of committed ones. What a fenced producer sent afterwards is ``zombie``.
+    uncommitted records, but the only ones of a run of ours. What a fenced producer sent afterwards is ``zombie``.
 
     Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known);
     readers of committed records come first. O(n).
@@ -156,11 +157,10 @@ def early_read(log: Log, facts: TransactionRows) -> Found:
     """``early-read``: an ok poll read a value of a transaction before its producer asked to commit it.
 
     Example: a poll that ended at 2.0 s read ``a``; the producer of ``a`` asked for the commit at 2.5 s, or never did.
-    A reader of committed records stops at the last stable offset, which is below every open transaction. For readers
-    of uncommitted records it is no violation.
+    A reader of committed records stops at the last stable offset, which is below every open transaction.
 
     False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
-    a transaction that was aborted is ``aborted-read``; readers of uncommitted records beside those of committed ones.
+    a transaction that was aborted is ``aborted-read``; readers of uncommitted records, as there.
 
     Findings, one for each value and poll: key, value, writer, reader, isolation, early_us (nothing where no commit was
     asked). O(n).
@@ -179,7 +179,8 @@ def torn_transaction(log: Log, facts: TransactionRows) -> Found:
     readers reached without it (KAFKA-17754).
 
     False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn, nor one whose
-    only value that was read is the one that is lost; known readers of uncommitted records prove none.
+    only value that was read is the one that is lost; known readers of uncommitted records prove none; transactions of
+    histories that do not tell how their producers ended them.
 
     Not found: a value that was read and lost, in a history that is judged in parts, if all others that were read are in
     other parts.
@@ -217,7 +218,7 @@ def failed_send_committed(log: Log, facts: TransactionRows) -> Found:
     False alarms avoided: sends without an answer.
 
     Not found: a commit without a record that the library refused before it took it, as one that is too large
-    (KAFKA-9279): the application is told of the refusal at once.
+    (KAFKA-9279): the application is told of the refusal at once (``NeverSent``).
 
     Findings: key, value, error, writer. O(n).
     """
@@ -305,14 +306,16 @@ def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
 def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
     """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll.
 
-    Readers of uncommitted records are left out where they are the other readers, not the first ones.
+    Readers of uncommitted records are left out. In a run of ours, whose settings say what they may see, they are
+    counted where they are the first readers.
     """
     writer = np.full(len(log.values), NONE, dtype=np.int64)
     writer[log.value_id[writers]] = writers
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    reads = np.union1d(log.reads[log.type[log.reads] == OK], log.committed_reads)
+    of_runs = log.reads[(log.type[log.reads] == OK) & log.own[log.partition_history[log.partition[log.reads]]]]
+    reads = np.union1d(of_runs, log.committed_reads)
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)

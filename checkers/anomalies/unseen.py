@@ -43,7 +43,7 @@ def unseen_values(log: Log) -> Numbers:
 def never_read(log: Log, among: Flags) -> Numbers:
     """Value ids (int64) of acknowledged values among these (bool) that were never read."""
     whole = log.complete[log.partition_history][log.values.partition]
-    return np.flatnonzero(log.sent_ok & ~log.read_by_due & whole & among)
+    return np.flatnonzero(log.sent_ok & ~log.seen & whole & among)
 
 
 def found_by_partition(log: Log, unseen: Numbers, kind: type[Unread]) -> Found:

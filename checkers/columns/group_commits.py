@@ -1,8 +1,7 @@
 """The commits of a group that may be its last one at some moment.
 
-What was refused did not happen. The offsets of a transaction that was aborted count as ones that may have been taken:
-``aborted-commit`` says that they were. A deletion of the group is a commit of nothing, and what an operator sets its
-offsets to is a commit as any other.
+What was refused did not happen, nor what a transaction commits that was aborted, or whose commit was not asked for. A
+deletion of the group is a commit of nothing, and what an operator sets its offsets to is a commit as any other.
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import numpy as np
 
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
-from workloads import Function
-from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK
-
-_TXN: Final = FUNCTION_CODE[Function.TXN]
+from workloads.history import INFO, INVOKE, NONE, OK
 
 #: The most commits of one log partition that are open at a time: a member has one.
 OPEN_MAX: Final = 64
@@ -37,13 +33,11 @@ class GroupCommits:
         self._offset, self._segment = log.offset, groups.segment
         self._begun = groups.begun(np.arange(len(log.index)))
         self._span = groups.span
-        rows = np.concatenate([groups.commits, groups.deletions, groups.resets])
+        commits = groups.commits[~groups.never_committed(groups.commits)]
+        rows = np.concatenate([commits, groups.deletions, groups.resets])
         rows = rows[np.argsort(groups.packed(rows), kind="stable")]
         open_ended = np.isin(log.type[rows], (INFO, INVOKE))
         self._taken = rows[log.type[rows] == OK]
-        handed = (log.type[rows] == OK) | (~open_ended & (log.function[rows] == _TXN))
-        self._handed = rows[handed]
-        self._handed_at = groups.packed(self._handed)
         self._taken_at = groups.packed(self._taken)
         self._newest = running_max(self._begun[self._taken], self._segment[self._taken])
         unanswered = rows[open_ended]
@@ -75,8 +69,8 @@ class GroupCommits:
         last = int(np.searchsorted(self._taken_at, base + asked)) - 1
         if last < 0 or self._segment[self._taken[last]] != segment:
             return Possible(NONE, NONE)
-        first, end = np.searchsorted(self._handed_at, (base + self._newest[last], base + told))
-        rows = self._handed[first : end + OPEN_MAX]
+        first, end = np.searchsorted(self._taken_at, (base + self._newest[last], base + told))
+        rows = self._taken[first : end + OPEN_MAX]
         unknown = int(np.searchsorted(self._unanswered_at, base + told)) - 1
         if unknown >= 0:
             rows = np.append(rows, (self._lowest_unanswered[unknown], self._highest_unanswered[unknown]))
@@ -90,3 +84,29 @@ class GroupCommits:
         by_weight = np.argsort(weight[rows], kind="stable")
         rank[by_weight] = np.arange(len(rows))
         return rows[by_weight[running_max(rank, self._segment[rows])]]
+
+
+def aborted_answers(groups: GroupRows) -> tuple[Numbers, Numbers]:
+    """Rows of answers with an offset that only aborted transactions name, and the row of such a transaction."""
+    rows, told = groups.in_transactions, groups.read_back
+    aborted = groups.never_committed(rows)
+    others = np.concatenate([np.setdiff1d(groups.commits, rows[aborted]), groups.resets])
+    abort, other = (_begun_before(groups, told, of) for of in (rows[aborted], others))
+    wrong = (groups.log.offset[told] >= 0) & (abort >= 0) & (other < 0)
+    return told[wrong], abort[wrong]
+
+
+def _begun_before(groups: GroupRows, told: Numbers, rows: Numbers) -> Numbers:
+    """By answer, the row among ``rows`` with its offset that began first, if before the answer; else -1 (int64)."""
+    log, first_row = groups.log, np.full(len(told), NONE, dtype=np.int64)
+    if not len(rows):
+        return first_row
+    span = int(log.offset.max()) + 2
+    rows = rows[np.argsort(groups.begun(rows), kind="stable")]
+    packed, first = np.unique(groups.segment[rows] * span + log.offset[rows], return_index=True)
+    asked = groups.segment[told] * span + log.offset[told]
+    number = np.minimum(np.searchsorted(packed, asked), len(packed) - 1)
+    row = rows[first[number]]
+    matches = (packed[number] == asked) & (groups.begun(row) < log.index[told])
+    first_row[matches] = row[matches]
+    return first_row

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from checkers.columns.ids import Numbers, dense_ids, one_of, smallest_of, stable_order
+from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, smallest_of, stable_order
 from checkers.columns.log_rows import LogRows
-from checkers.columns.transactions import decoded
+from checkers.columns.transactions import aborted_rows, decoded
 from workloads import Function, GroupMember
-from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
+from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, UNCOMMITTED, Kind
 
 _COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE, _RESET, _SEEK = (
     FUNCTION_CODE[name]
@@ -101,6 +101,13 @@ class GroupRows:
         """Rows of offsets that transactions commit, whatever became of them."""
         return self._rows(Kind.REACHED, _TXN)
 
+    def never_committed(self, rows: Numbers) -> Flags:
+        """Mark those of these rows that belong to transactions that were aborted, or whose commit was not asked for."""
+        facts = self.log.transactions
+        if facts is None:
+            return np.zeros(len(rows), dtype=bool)
+        return facts.own[rows] & aborted_rows(self.log.type, facts, rows)
+
     @cached_property
     def handed_over(self) -> Numbers:
         """Rows of offsets that members handed over to transactions, whatever the group answered."""
@@ -131,6 +138,20 @@ class GroupRows:
     def assigned(self) -> Numbers:
         """Rows in which a member has the log partition from then on."""
         return self._rows(Kind.LISTED, _REBALANCE)
+
+    @cached_property
+    def uncommitted(self) -> Flags:
+        """``bool[segment]``: all polls of its members say that they read uncommitted records."""
+        log, of_client = self.log, np.full(int(self.log.client.max(initial=0)) + 1, NONE, dtype=np.int64)
+        rows = np.flatnonzero(self.segment >= 0)
+        of_client[log.client[rows]] = self.segment[rows]
+        reads = log.all_reads[of_client[log.client[log.all_reads]] >= 0]
+        read, committed = np.zeros(self.segments, dtype=bool), np.zeros(self.segments, dtype=bool)
+        read[of_client[log.client[reads]]] = True
+        if log.isolation is None:
+            return committed
+        committed[of_client[log.client[reads[log.isolation[reads] != UNCOMMITTED]]]] = True
+        return read & ~committed
 
     @cached_property
     def member(self) -> Numbers:
@@ -178,7 +199,7 @@ class GroupRows:
     def processed_reads(self) -> tuple[Numbers, Numbers]:
         """Rows of records that a member read and then processed, and the segment of each."""
         log, process = self.log, self.log.client
-        reads = log.reads[log.type[log.reads] == OK]
+        reads = log.all_reads[log.type[log.all_reads] == OK]
         if not len(self.processed):
             return reads[:0], reads[:0]
         by_process = self.ordered(self.processed, process)

@@ -24,9 +24,9 @@ class Heads(NamedTuple):
     row: Numbers
 
 
-def heads_of(log: LogRows, keys: RecordKeys) -> Heads:
-    """The last record of each key for each final reader that read its log partition to the end."""
-    rows = log.final_reads[keys.of[log.value_id[log.final_reads]] != NONE]
+def heads_of(log: LogRows, keys: RecordKeys, reads: Numbers) -> Heads:
+    """The last record of each key in what each final reader read, without those that were aborted."""
+    rows = reads[(keys.of[log.value_id[reads]] != NONE) & ~log.aborted[log.value_id[reads]]]
     key, client = keys.of[log.value_id[rows]], log.client[rows]
     order = np.lexsort((log.offset[rows], client, key))
     rows, key, client = rows[order], key[order], client[order]

@@ -9,7 +9,6 @@ import numpy as np
 
 from checkers.columns.expiry import expired
 from checkers.columns.group_rows import GroupRows, group_rows
-from checkers.columns.heads import Heads, heads_of
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log_rows import LogRows
 from checkers.columns.record_keys import RecordKeys, record_keys
@@ -31,8 +30,8 @@ class Log(LogRows):
 
     @cached_property
     def order(self) -> VersionOrder:
-        """The version order of every log partition, as readers of the first level show it."""
-        return version_order(self, self.reads)
+        """The version order of every log partition, as readers of all levels show it."""
+        return version_order(self, self.all_reads)
 
     @cached_property
     def order_of_first(self) -> VersionOrder:
@@ -69,11 +68,6 @@ class Log(LogRows):
     def expired(self) -> Flags:
         """``bool[value]``: it was older than retention.ms when the log was looked at last, so that it may be gone."""
         return expired(self)
-
-    @cached_property
-    def heads(self) -> Heads | None:
-        """The last record of each key as each final reader saw it, None where no history has keys."""
-        return None if self.keys is None else heads_of(self, self.keys)
 
     @cached_property
     def poll_steps(self) -> Steps:

@@ -20,7 +20,7 @@ import numpy as np
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.isolation_levels import OTHER_LISTED, OTHER_READ
 from checkers.columns.phases import Mark
-from checkers.columns.transactions import TransactionRows
+from checkers.columns.transactions import TransactionRows, aborted_rows
 from workloads import CleanerTimes, Function, IsolationLevel, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
@@ -66,6 +66,7 @@ class LogRows:
         refusal: the refusal that the event's error names (int8, :class:`workloads.Refusal`).
         partition_history, partition_key: of log partition: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
+        own: of history: whether a run of ours wrote it (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations, and of
             transactions, that a read elsewhere proved to have happened; in no order.
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
@@ -103,6 +104,7 @@ class LogRows:
     partition_history: Numbers
     partition_key: list[str]
     complete: Flags
+    own: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     retirements: list[list[tuple[Mark, Retirement]]] = field(default_factory=list)
     group: Numbers | None = None
@@ -196,18 +198,6 @@ class LogRows:
             first[self.partition[others]] = True
         return first
 
-    @cached_property
-    def read_by_due(self) -> Flags:
-        """``bool[value]``: an ok poll read it to which it is due.
-
-        That is any; of a transaction of our own, whose final readers of both levels are to see it, one of the first
-        level.
-        """
-        if self.transactions is None or not len(self.other_reads):
-            return self.read_ok
-        rows = self.sends[self.transactions.own[self.sends]]
-        return np.where(self.marked(rows), self.read_ok, self.seen)
-
     @property
     def committed_reads(self) -> Numbers:
         """Rows of sound records that ok polls read, but those of known readers of uncommitted records."""
@@ -226,8 +216,23 @@ class LogRows:
 
     @cached_property
     def aborted(self) -> Flags:
-        """``bool[value]``: it was sent in a transaction that certainly was aborted."""
-        return self.marked(self.sends[(self.type[self.sends] == FAIL) & (self.function[self.sends] == _TXN)])
+        """``bool[value]``: it was sent in a transaction that was aborted, or whose commit was never asked for.
+
+        If another send of it was acknowledged, it was not.
+        """
+        rows = self.sends[self.function[self.sends] == _TXN]
+        never = self.type[rows] == FAIL
+        if self.transactions is not None:
+            never |= aborted_rows(self.type, self.transactions, rows) & self.transactions.own[rows]
+        return self.marked(rows[never]) & ~self.sent_ok
+
+    @cached_property
+    def last_offset(self) -> Numbers:
+        """``int64[value]``: the largest offset that a client was answered, unless that failed, or read; -1 for none."""
+        last = np.full(len(self.values), NONE, dtype=np.int64)
+        for rows in (self.sends[self.type[self.sends] != FAIL], self.all_reads):
+            np.maximum.at(last, self.value_id[rows], self.offset[rows])
+        return last
 
     @cached_property
     def attempted(self) -> Flags:

@@ -34,14 +34,15 @@ class RecordKeys:
         number: by that number, the record key itself (int64).
         tombstone: the value deletes its key (bool).
         superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
-            others, or that of a tombstone of its key is not known, which is acknowledged (acks=0) or of unknown end
-            (bool).
+            others, or a tombstone of its key may be later: its end or its place is not known (bool).
+        possible: it has a key, and is in the log or may be: what failed or was aborted is not (bool).
     """
 
     of: Numbers
     number: Numbers
     tombstone: Flags
     superseded: Flags
+    possible: Flags
 
     @property
     def removable(self) -> Flags:
@@ -55,22 +56,19 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     if log.record_key is None or log.tombstone is None:
         return None
     values = len(log.values)
-    key_of, offset = np.full(values, NONE, dtype=np.int64), np.full(values, NONE, dtype=np.int64)
+    key_of, offset = np.full(values, NONE, dtype=np.int64), log.last_offset
     tombstone, superseded = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
     keyed = log.attempts[log.record_key[log.attempts] != NONE]
     ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
     key_of[log.value_id[keyed]] = ids.of
     tombstone[log.value_id[keyed]] = log.tombstone[keyed].astype(bool)
-    acknowledged = log.sends[log.committed[log.sends]]
-    for rows in (acknowledged, log.reads):
-        np.maximum.at(offset, log.value_id[rows], log.offset[rows])
-    exists = (key_of != NONE) & (log.read_ok | log.marked(acknowledged))
+    exists = (key_of != NONE) & ~log.aborted & (log.seen | log.marked(log.sends[log.committed[log.sends]]))
+    possible = exists | ((key_of != NONE) & ~log.aborted & ~log.marked(log.sends[log.type[log.sends] == FAIL]))
+    counts = exists | (possible & tombstone)  # It and what it deletes may be gone before anybody reads them.
     head = np.full(len(ids), NONE, dtype=np.int64)
-    placeless = tombstone & (offset == NONE)  # They and what they delete may be gone before anybody reads them.
-    exists |= placeless & ~log.marked(log.sends[log.type[log.sends] == FAIL])
-    np.maximum.at(head, key_of[exists], np.where(placeless, _BEHIND_ALL, offset)[exists])
-    others = np.bincount(key_of[exists], minlength=len(ids))
+    np.maximum.at(head, key_of[counts], np.where(tombstone & (offset == NONE), _BEHIND_ALL, offset)[counts])
+    others = np.bincount(key_of[counts], minlength=len(ids))
     keyed_values = np.flatnonzero(key_of != NONE)
     mine, key = offset[keyed_values], key_of[keyed_values]
-    superseded[keyed_values] = np.where(mine == NONE, others[key] > exists[keyed_values], mine < head[key])
-    return RecordKeys(key_of, ids.number, tombstone, superseded)
+    superseded[keyed_values] = np.where(mine == NONE, others[key] > counts[keyed_values], mine < head[key])
+    return RecordKeys(key_of, ids.number, tombstone, superseded, possible)
