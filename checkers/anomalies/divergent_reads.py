@@ -105,12 +105,15 @@ def _broken_there(log: Log, final: FinalReads, rows: Numbers) -> tuple[Numbers, 
         return rows[:0], rows[:0]
     readers = np.isin(log.client, log.client[final.statements])
     broken = np.flatnonzero(readers & one_of(log.kind, Kind.READ, OTHER_READ) & (log.type == OK) & (log.defect != 0))
-    span = int(log.offset.max(initial=0)) + 2
-    places, first = np.unique(log.partition[rows] * span + log.offset[rows], return_index=True)
-    mine = log.partition[broken] * span + log.offset[broken]
-    number = np.minimum(np.searchsorted(places, mine), len(places) - 1)
-    there = places[number] == mine
-    return log.value_id[rows[first[number[there]]]], log.client[broken[there]]
+    pairs = [
+        (int(log.value_id[row]), int(log.client[other]))
+        for other in broken.tolist()
+        for row in rows[
+            (log.partition[rows] == log.partition[other]) & (log.offset[rows] == log.offset[other])
+        ].tolist()
+    ]
+    values, clients = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return values, clients
 
 
 def _ends(log: Log, final: FinalReads) -> Numbers:

@@ -7,12 +7,12 @@ Replicas of a compacted log may differ in their records, because each cleans for
 record of a key, nor in whether the key exists. A key without a record, and one whose last record is a tombstone, are
 both deleted.
 
-Readers are compared with those of the same isolation level, and not about records at or behind the end to which one of
-them was told to read: the key was written again between the two.
+Readers are compared with those of the same isolation level, and none about records at or behind the end to which it was
+told to read: the key was written again between the two.
 
-False alarms avoided: readers that did not reach the end; a later record of the key that may be behind the end of the
-reader that has the record, so that a cleaner removed this one for the other; records of aborted transactions; log
-partitions that one reader read.
+False alarms avoided: readers that did not reach the end; a later record of the key behind the end of the reader that
+has the record, or a tombstone that may be there, so that a cleaner removed this one for the other; records of aborted
+transactions; log partitions that one reader read.
 
 Findings: key, record-key, states (by the process of the reader, the last value, null for a deleted key). O(n log n) in
 the records that final readers read.
@@ -82,7 +82,7 @@ def find(log: Log) -> Found:
 
 
 def _contradictions(log: Log, keys: RecordKeys, final: FinalReads) -> Iterator[Numbers]:
-    """The rows of the last records of each key (int64, by reader) that readers of one level have different states of."""
+    """The rows of the last records of each key (int64) whose state is not the same for all readers of one level."""
     heads = heads_of(log, keys, final.reads)
     value = log.value_id[heads.row]
     state = np.where(keys.tombstone[value], NONE, value)
@@ -120,11 +120,11 @@ class _Ends:
         }
         ends = self._end[int(log.partition[rows[0]])]
         readers = [(end, *heads.get(client, (NONE, NONE))) for client, end in ends.items()]
-        return any(self._differ(key, one, other) for one, other in combinations(readers, 2))
+        return any(self._differ(key, reader, other) for reader, other in combinations(readers, 2))
 
-    def _differ(self, key: int, one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    def _differ(self, key: int, reader: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
         """Compare two readers, by their end, and offset and state of their last record."""
-        (end, offset, state), (other_end, other_offset, other_state) = one, other
+        (end, offset, state), (other_end, other_offset, other_state) = reader, other
         if state == other_state or other_offset >= end or offset >= other_end:
             return False
         if NONE in (offset, other_offset):
@@ -132,9 +132,11 @@ class _Ends:
         return True
 
     def _may_be_behind(self, key: int, end: int) -> bool:
-        """True if a record of the key may be at or behind an end, so that a cleaner removed what was before it."""
-        place = self._log.place[self._keys.possible & (self._keys.of == key)]
-        return bool(((place == NONE) | (place >= end)).any())
+        """True if a record of the key is at or behind an end, or a tombstone may be: a cleaner may go by it."""
+        keys = self._keys
+        values = np.flatnonzero(keys.possible & (keys.of == key))
+        offset = self._log.last_offset[values]
+        return bool(((offset >= end) | ((offset == NONE) & keys.tombstone[values])).any())
 
 
 ANOMALY = Anomaly.documented(

@@ -4,7 +4,7 @@ Example: a send of ``a`` is answered with offset 1, and a poll reads ``b@2 a@3``
 tries again without idempotence does this.
 
 False alarms avoided: offsets of sends that failed or are not proved to have happened do not count; reads of one
-record by many clients are one place.
+record by many clients, of either isolation level, are one place.
 
 Findings: key, value, count, offsets. O(n) where offsets are dense.
 """

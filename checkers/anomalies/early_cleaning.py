@@ -95,7 +95,7 @@ def cleaned_early(log: Log, keys: RecordKeys) -> Found:
 def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTimes], int]) -> Found:
     """Acknowledged values among ``due``, younger than the cleaner keeps them, that a final reader did not see."""
     sends = log.sends[(log.type[log.sends] == OK) & (log.invoke_us[log.sends] >= 0)]
-    sends = sends[due[log.value_id[sends]] & (log.place[log.value_id[sends]] >= 0)]
+    sends = sends[due[log.value_id[sends]] & (log.last_offset[log.value_id[sends]] >= 0)]
     reads = np.concatenate([log.final.reads, log.other_final.reads])
     reads = reads[stable_order(log.client[reads])]
     partition, client = log.partition[sends], log.client[reads]
@@ -104,7 +104,7 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
     for drain, limit_us in kept_us.items():
         mine = sends[rows_of(int(log.partition[drain]), partition)]
         age_us = log.time_us[drain] - log.invoke_us[mine]
-        young = mine[(log.place[log.value_id[mine]] < log.offset[drain]) & (age_us < limit_us - CLOCKS_US)]
+        young = mine[(log.last_offset[log.value_id[mine]] < log.offset[drain]) & (age_us < limit_us - CLOCKS_US)]
         seen = reads[rows_of(int(log.client[drain]), client)]
         gone.append(young[~np.isin(log.value_id[young], log.value_id[seen])])
         readers.append(np.full(len(gone[-1]), drain))
@@ -118,7 +118,7 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
             key=log.key(row),
             record_key=int(keys.number[keys.of[log.value_id[row]]]),
             value=int(log.value[row]),
-            offset=int(log.place[log.value_id[row]]),
+            offset=int(log.last_offset[log.value_id[row]]),
             age_us=int(log.time_us[drain] - log.invoke_us[row]),
             kept_us=kept_us[drain],
             writer=log.op(row),

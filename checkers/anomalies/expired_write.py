@@ -6,6 +6,8 @@ told that the log starts at 9, and reads from there to the end. No client ever r
 Brokers drop whole segments by age, and ask no reader: permitted always, and named, because a consumer that is
 slower than retention.ms, or away for longer, never learns of such a value.
 
+Values before an offset at which a broker said that the log begins count, too, whatever removed them.
+
 False alarms avoided: as for ``unseen``. Not found: younger values, which are due (``lost-write``).
 
 Findings, one a log partition: key, unseen (how many), messages (the values, in order). The count adds up values. O(n).

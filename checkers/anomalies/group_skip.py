@@ -62,7 +62,7 @@ class SkippedRecord(Finding, kw_only=True):
 
 
 class Passed(NamedTuple):
-    """Records that a group has committed past and had to see: int64, segment, value id, offset and row of the commit."""
+    """Records that a group has committed past and had to see; int64. ``commit`` is the row of its furthest commit."""
 
     segment: Numbers
     value: Numbers
@@ -70,7 +70,7 @@ class Passed(NamedTuple):
     commit: Numbers
 
     def where(self, which: Flags) -> Passed:
-        """Those that ``which`` marks."""
+        """The records that ``which`` marks."""
         return Passed(self.segment[which], self.value[which], self.offset[which], self.commit[which])
 
 

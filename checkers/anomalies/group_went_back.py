@@ -7,7 +7,8 @@ acks=all is.
 
 A commit may be the last one unless another one was acknowledged that had begun after its end, both before the question.
 One without an answer may take effect at any time later, so it may always be the last one; one that was refused has
-none.
+none, nor has a transaction that was aborted, or whose commit was not asked for (``aborted-commit`` says where its
+offset is there all the same).
 
 False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups without an acknowledged
 commit before; a first record that is later than the committed offset; a member that set its position itself. A later
@@ -30,11 +31,12 @@ from checkers.anomalies.group_places import group_place
 from checkers.anomalies.view import CommitsView
 from checkers.columns.group_commits import GroupCommits, aborted_answers
 from checkers.columns.group_rows import GroupRows
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, one_of
+from checkers.columns.isolation_levels import OTHER_READ
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads import NOTHING
-from workloads.history import Kind
+from workloads.history import INVOKE, Kind
 
 
 class OlderOffset(Finding, kw_only=True):
@@ -71,8 +73,8 @@ def find(log: Log) -> Found:
     groups = log.groups
     if groups is None:
         return Found.nothing()
-    known, _ = aborted_answers(groups)
-    older = [found for found in _older(log, groups, _answers(log, groups)) if found[0] not in known]
+    of_aborted, _ = aborted_answers(groups)
+    older = [answer for answer in _older(log, groups, _answers(log, groups)) if answer[0] not in of_aborted]
     rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:
@@ -88,7 +90,7 @@ def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
 
     They are what was read back, and the first record that a member read of what it was assigned.
     """
-    reads = log.all_reads
+    reads = np.flatnonzero(one_of(log.kind, Kind.READ, OTHER_READ) & (log.type != INVOKE))
     position = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
     reads, position = reads[position >= 0], position[position >= 0]
     position, first = np.unique(position, return_index=True)

@@ -6,7 +6,8 @@ nothing, because a reader may be slow. A read past the place does.
 
 Precisely, per log partition: the bound is the largest *first* index of a value that an ok poll read; a value whose
 *last* index is at or below the bound, that no ok poll read, and whose last writer must have happened (acknowledged,
-or uncertain and proved by a read of something else it sent) is lost. First index for the bound and last index for the
+or uncertain and proved by a read of something else it sent; a known reader of uncommitted records proves no
+transaction) is lost. First index for the bound and last index for the
 duty keep duplicates from raising false alarms.
 
 On a drained log the rule is stricter. Where final readers read the partition from its start to the log end offset
@@ -17,9 +18,11 @@ acknowledged before the final reader began, or at an offset below that end. Such
 Where final readers of both isolation levels read to the end, each write must have been seen by those of either level:
 one that only readers of uncommitted records see (``other-read``) is lost to all others.
 
-In a compacted log only the last record of each key is due, and no tombstone, nor what a tombstone of unknown end may
-have deleted (:mod:`checkers.columns.record_keys`); in
-one with retention.ms, what is younger (:mod:`checkers.columns.expiry`).
+In a compacted log only the last record of each key is due, of those that were acknowledged or read, and no tombstone,
+nor what a tombstone may have deleted whose end or place is not known. Another later record of unknown end excuses
+nothing: with it or without, the key has a last record. Of a log with retention.ms what is younger is due, from the
+begin of its write to the last read of its log partition, a second less for clocks; and nothing before an offset at
+which a broker said that the log begins.
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
 drain could not have seen, records that compaction or their age may remove. Not found: a value whose offset is unknown,
@@ -156,10 +159,10 @@ def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
 def uncertain_and_gone(log: Log) -> Numbers:
     """Value ids (int64) of sends of unknown end that have a place before an end that final readers reached unseen."""
     sends = log.sends[log.type[log.sends] == INFO]
-    place = log.place[log.value_id[sends]]
+    offset = log.last_offset[log.value_id[sends]]
     gone = np.zeros(len(log.values), dtype=bool)
     for final in (log.final, log.other_final):
-        below = sends[(place >= 0) & (place < final.end[log.partition[sends]])]
+        below = sends[(offset >= 0) & (offset < final.end[log.partition[sends]])]
         gone |= log.marked(below) & ~log.marked(final.reads)
     return np.flatnonzero(gone & ~log.removable)
 

@@ -53,8 +53,8 @@ def nonmonotonic_poll(log: Log) -> Found:
 
     Example: a consumer's poll ends with ``c@3``, its next begins with ``b@2`` (delta -1).
 
-    False alarms avoided: as for ``poll-skip``; a fresh client of the same person is another process and starts
-    anywhere.
+    False alarms avoided: as for ``poll-skip``; a poll that names the log partition and brings nothing forgets the
+    place; a fresh client of the same person is another process and starts anywhere.
 
     Findings: key, delta, values, ops. O(n).
     """
@@ -117,7 +117,7 @@ def int_send_skip(log: Log) -> Found:
     """``int-send-skip``: a value of another operation is between two neighbouring sends of one operation.
 
     Example: one operation sends ``a@1`` and ``c@3``, another one's ``b`` is at 2. Kafka does not isolate writers, so
-    this makes no history invalid; it tells how writers interleave.
+    this makes no history invalid; it tells how writers interleave. What may be gone is passed over as by ``poll-skip``.
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
     """

@@ -143,8 +143,8 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
     A transaction was committed if its commit was answered, or if a value that it sent was read. What is gone of a
     transaction that was committed is ``lost-write``.
 
-    False alarms avoided: those of ``group-skip``; a transaction without a certain
-    end, unless final readers read to the end whatever it wrote to, and saw nothing of it.
+    False alarms avoided: those of ``group-skip``; a transaction without a certain end, unless final readers of
+    committed records read to the end whatever it wrote to, and saw nothing of it.
 
     Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
 
@@ -218,7 +218,8 @@ def aborted_commit(log: Log, groups: GroupRows, _: TransactionRows) -> Found:
 
     A transaction was aborted if its abort was answered, or if its producer was closed before it asked for the commit.
 
-    False alarms avoided: an offset that any other commit of the group, begun before the answer, may have brought.
+    False alarms avoided: an offset that an operator, or any other commit of the group, begun before the answer, may
+    have brought.
 
     Findings, one an answer: key, group, offset, op, transaction.
     """

@@ -1,6 +1,6 @@
 """``returned-key``: a deleted key of a compacted log is back.
 
-A reader's last record of the key is older than the key's tombstone.
+A final reader's last record of the key, whatever its isolation level, is older than the key's tombstone.
 
 Example: ``a@3`` and a tombstone ``b@8`` of key 7 are acknowledged. After healing, a final reader reads the log
 partition from its start to its end, and its last record of key 7 is ``a@3``. A table built from the log has key 7.
@@ -11,7 +11,7 @@ the leader has removed record and tombstone, so the replica fetches neither, and
 
 False alarms avoided: tombstones whose acknowledgement is not known, or that came after the reader began; keys that were
 written again later, or may have been, whatever became of that record (``lost-write``); a tombstone that is gone
-together with what it deletes; readers that did not reach the end.
+together with what it deletes; records of aborted transactions; readers that did not reach the end.
 
 Findings: key, record-key, value, offset, tombstone (its value), tombstone-offset, reader. O(n log n) in the records
 that final readers read.
@@ -66,7 +66,7 @@ def find(log: Log) -> Found:
     heads = heads_of(log, keys, np.concatenate([log.final.reads, log.other_final.reads]))
     row_of = _tombstones_behind_all(log, keys)[heads.key]
     began = smallest_of(log.client, log.index)[heads.client]
-    older = (log.place[log.value_id[row_of]] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
+    older = (log.last_offset[log.value_id[row_of]] > log.offset[heads.row]) & ~keys.tombstone[log.value_id[heads.row]]
     back = np.flatnonzero((row_of != NONE) & older & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
     back = back[first]  # one finding a key, of its first reader
@@ -79,7 +79,7 @@ def find(log: Log) -> Found:
             value=int(log.value[head]),
             offset=int(log.offset[head]),
             tombstone=int(log.value[tombstone]),
-            tombstone_offset=int(log.place[log.value_id[tombstone]]),
+            tombstone_offset=int(log.last_offset[log.value_id[tombstone]]),
             reader=log.op(head),
         )
 
@@ -94,11 +94,11 @@ def _tombstones_behind_all(log: Log, keys: RecordKeys) -> Numbers:
     """
     written = np.flatnonzero(keys.possible & ~keys.tombstone)
     furthest = np.full(len(keys.number), NONE, dtype=np.int64)
-    place = np.where(log.place[written] == NONE, np.iinfo(np.int64).max, log.place[written])
-    np.maximum.at(furthest, keys.of[written], place)
+    offset = np.where(log.last_offset[written] == NONE, np.iinfo(np.int64).max, log.last_offset[written])
+    np.maximum.at(furthest, keys.of[written], offset)
     rows = log.sends[log.type[log.sends] == OK]
     rows = rows[keys.tombstone[log.value_id[rows]]]
-    rows = rows[log.place[log.value_id[rows]] > furthest[keys.of[log.value_id[rows]]]]
+    rows = rows[log.last_offset[log.value_id[rows]] > furthest[keys.of[log.value_id[rows]]]]
     first = np.full(len(keys.number), NONE, dtype=np.int64)
     order = rows[np.argsort(-log.index[rows], kind="stable")]
     first[keys.of[log.value_id[order]]] = order

@@ -5,7 +5,8 @@ generation 5. A group's generation, and a member's epoch (KIP-848), only go up; 
 ``__consumer_offsets``, so they outlive it. A log partition has one owner in each.
 
 Two assignments of the log partition contradict each other where they are of one generation and of two members, or where
-the later one has the lower generation: of the same member, or of one that subscribed after the first was recorded.
+the later one has the lower generation: of the same member, or of one whose first event about the log partition came
+after the first was recorded.
 
 False alarms avoided: clients that do not tell the generation; members that hear late of what is over; an instance of a
 static member that takes its name over (KIP-345), which gets the same log partitions in the same generation; anything
@@ -29,7 +30,7 @@ from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers, dense_ids, smallest_of, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from workloads.history import NONE
+from workloads.history import FAIL, NONE
 
 
 class StaleGeneration(Finding, kw_only=True):
@@ -94,8 +95,9 @@ def find(log: Log) -> Found:
 def _assigned(groups: GroupRows, generation: Numbers) -> Numbers:
     """Rows of assignments whose generation is known, before any deletion of the group."""
     rows: Numbers = groups.assigned[generation[groups.assigned] != NONE]
+    deletions = groups.deletions[groups.log.type[groups.deletions] != FAIL]
     deleted = np.full(groups.segments, groups.span)
-    np.minimum.at(deleted, groups.segment[groups.deletions], groups.begun(groups.deletions))
+    np.minimum.at(deleted, groups.segment[deletions], groups.begun(deletions))
     before: Numbers = rows[groups.log.index[rows] < deleted[groups.segment[rows]]]
     return before
 

@@ -179,7 +179,8 @@ def torn_transaction(log: Log, facts: TransactionRows) -> Found:
     readers reached without it (KAFKA-17754).
 
     False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn, nor one whose
-    only value that was read is the one that is lost; known readers of uncommitted records prove none.
+    only value that was read is the one that is lost; known readers of uncommitted records prove none; transactions of
+    histories that do not tell how their producers ended them.
 
     Not found: a value that was read and lost, in a history that is judged in parts, if all others that were read are in
     other parts.
@@ -217,7 +218,7 @@ def failed_send_committed(log: Log, facts: TransactionRows) -> Found:
     False alarms avoided: sends without an answer.
 
     Not found: a commit without a record that the library refused before it took it, as one that is too large
-    (KAFKA-9279): the application is told of the refusal at once.
+    (KAFKA-9279): the application is told of the refusal at once (``NeverSent``).
 
     Findings: key, value, error, writer. O(n).
     """

@@ -1,6 +1,6 @@
 """The commits of a group that may be its last one at some moment.
 
-What was refused did not happen, nor what a transaction commits that was aborted, or whose end nobody asked for. A
+What was refused did not happen, nor what a transaction commits that was aborted, or whose commit was not asked for. A
 deletion of the group is a commit of nothing, and what an operator sets its offsets to is a commit as any other.
 """
 

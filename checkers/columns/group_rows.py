@@ -102,7 +102,7 @@ class GroupRows:
         return self._rows(Kind.REACHED, _TXN)
 
     def never_committed(self, rows: Numbers) -> Flags:
-        """Mark those of these rows that belong to transactions that were aborted, or whose commit nobody asked for."""
+        """Mark those of these rows that belong to transactions that were aborted, or whose commit was not asked for."""
         facts = self.log.transactions
         if facts is None:
             return np.zeros(len(rows), dtype=bool)

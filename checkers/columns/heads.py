@@ -25,7 +25,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(log: LogRows, keys: RecordKeys, reads: Numbers) -> Heads:
-    """The last record of each key in what each final reader read; what was aborted is none."""
+    """The last record of each key in what each final reader read, without those that were aborted."""
     rows = reads[(keys.of[log.value_id[reads]] != NONE) & ~log.aborted[log.value_id[reads]]]
     key, client = keys.of[log.value_id[rows]], log.client[rows]
     order = np.lexsort((log.offset[rows], client, key))

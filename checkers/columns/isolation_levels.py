@@ -20,7 +20,8 @@ from typing import Final
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, one_of, starts_of
-from workloads.history import COMMITTED, GROUPED, NONE, Columns, Kind
+from workloads import Function
+from workloads.history import COMMITTED, FUNCTION_CODE, GROUPED, NONE, Columns, Kind
 
 #: Added to the kinds of rows, in memory only, that are of the other level.
 OTHER: Final = 100
@@ -31,6 +32,7 @@ _READING: Final = (
     Kind.READ, Kind.EMPTY, Kind.LISTED, Kind.DROPPED, Kind.REBALANCED, Kind.WAITED,
 )  # fmt: skip
 _POLLED: Final = (Kind.READ, Kind.EMPTY)
+_DRAIN: Final = FUNCTION_CODE[Function.DRAIN]
 
 
 def set_levels_apart(columns: Columns) -> None:
@@ -45,7 +47,8 @@ def set_levels_apart(columns: Columns) -> None:
     level = np.full(int(partition.max()) + 1, NONE)
     level[partition[first]] = isolation[first]
     mine = level[partition]
-    silent = (isolation == NONE) & one_of(columns["kind"], *_POLLED)
+    read = one_of(columns["kind"], *_POLLED) | ((columns["function"] == _DRAIN) & (columns["kind"] == Kind.LISTED))
+    silent = (isolation == NONE) & read
     of = columns["isolation"] = np.where(silent & (mine != NONE), COMMITTED, isolation).astype(np.int8)
     other = (of != NONE) & (mine != NONE) & (of != mine) & reading
     if other.any():

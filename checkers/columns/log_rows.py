@@ -216,20 +216,23 @@ class LogRows:
 
     @cached_property
     def aborted(self) -> Flags:
-        """``bool[value]``: it was sent in a transaction that was aborted, or whose commit nobody ever asked for."""
+        """``bool[value]``: it was sent in a transaction that was aborted, or whose commit was never asked for.
+
+        If another send of it was acknowledged, it was not.
+        """
         rows = self.sends[self.function[self.sends] == _TXN]
         never = self.type[rows] == FAIL
         if self.transactions is not None:
             never |= aborted_rows(self.type, self.transactions, rows) & self.transactions.own[rows]
-        return self.marked(rows[never])
+        return self.marked(rows[never]) & ~self.sent_ok
 
     @cached_property
-    def place(self) -> Numbers:
+    def last_offset(self) -> Numbers:
         """``int64[value]``: the largest offset that a client was answered, unless that failed, or read; -1 for none."""
-        place = np.full(len(self.values), NONE, dtype=np.int64)
+        last = np.full(len(self.values), NONE, dtype=np.int64)
         for rows in (self.sends[self.type[self.sends] != FAIL], self.all_reads):
-            np.maximum.at(place, self.value_id[rows], self.offset[rows])
-        return place
+            np.maximum.at(last, self.value_id[rows], self.offset[rows])
+        return last
 
     @cached_property
     def attempted(self) -> Flags:

@@ -56,7 +56,7 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     if log.record_key is None or log.tombstone is None:
         return None
     values = len(log.values)
-    key_of, place = np.full(values, NONE, dtype=np.int64), log.place
+    key_of, offset = np.full(values, NONE, dtype=np.int64), log.last_offset
     tombstone, superseded = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
     keyed = log.attempts[log.record_key[log.attempts] != NONE]
     ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
@@ -66,9 +66,9 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     possible = exists | ((key_of != NONE) & ~log.aborted & ~log.marked(log.sends[log.type[log.sends] == FAIL]))
     counts = exists | (possible & tombstone)  # It and what it deletes may be gone before anybody reads them.
     head = np.full(len(ids), NONE, dtype=np.int64)
-    np.maximum.at(head, key_of[counts], np.where(tombstone & (place == NONE), _BEHIND_ALL, place)[counts])
+    np.maximum.at(head, key_of[counts], np.where(tombstone & (offset == NONE), _BEHIND_ALL, offset)[counts])
     others = np.bincount(key_of[counts], minlength=len(ids))
     keyed_values = np.flatnonzero(key_of != NONE)
-    mine, key = place[keyed_values], key_of[keyed_values]
+    mine, key = offset[keyed_values], key_of[keyed_values]
     superseded[keyed_values] = np.where(mine == NONE, others[key] > counts[keyed_values], mine < head[key])
     return RecordKeys(key_of, ids.number, tombstone, superseded, possible)

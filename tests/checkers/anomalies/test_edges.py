@@ -238,3 +238,151 @@ def test_a_tombstone_that_the_reader_of_one_level_lacks_is_lost(told: Told, leve
     for process, other in ((20, UNCOMMITTED), (21, COMMITTED)):
         told.final(process, 2, *([(0, 1)] if other != level else []), (1, 2), level=other, detail=day)
     assert "lost-tombstone" in told.anomalies
+
+
+def test_readers_of_uncommitted_records_may_see_what_was_aborted_or_is_open(told: Told) -> None:
+    told.txn("fail", ("t-0", 0, 1), asked="abort").txn("info", ("t-0", 1, 2), process=2, asked=None)
+    assert told.final(20, 2, (0, 1), (1, 2), level=UNCOMMITTED).anomalies == set()
+
+
+@pytest.mark.parametrize("levels", [(COMMITTED, UNCOMMITTED), (UNCOMMITTED, COMMITTED)])
+def test_the_readers_of_either_level_find_what_is_wrong(told: Told, levels: tuple[str, str]) -> None:
+    """The one who came first is no better than the other."""
+    told.send(1, 0).send(2, 1, tombstone=True).send(4, 2, key=2).send(5, 3, key=3)
+    kept: Any = {"detail": KEPT}
+    told.final(20, 5, (1, 2), (2, 4), (3, 5), level=levels[0], **kept)
+    told.final(21, 5, (0, 1), (2, 4), (3, 5), (4, 4), level=levels[1], **kept)
+    told.final(22, 5, (2, 4), level=levels[1], **kept)
+    assert told.anomalies >= {"returned-key", "duplicate", "divergent-state"}
+
+
+def test_a_value_that_a_reader_of_the_other_level_read_is_not_unseen(told: Told) -> None:
+    told.txn("ok", ("t-0", 0, 1)).send(3, 2).poll(5, (2, 3), level=UNCOMMITTED)
+    assert told.poll(6, (0, 1), (2, 3), level=COMMITTED).anomalies == set()
+
+
+def test_a_final_reader_that_does_not_tell_its_level_is_asked_for_what_it_read(told: Told) -> None:
+    told.send(1, 0).poll(5, (0, 1), level=UNCOMMITTED)
+    assert told.final(20, 1, (0, 1)).anomalies == set()
+
+
+def test_a_tombstone_that_is_the_last_record_brings_no_key_back(told: Told) -> None:
+    told.send(1, 0).send(2, 1, tombstone=True).send(3, 2, tombstone=True)
+    assert "returned-key" not in told.final(20, 3, (1, 2), detail=KEPT).anomalies
+
+
+@pytest.mark.parametrize(("anomaly", "kept"), [("returned-key", KEPT), ("lost-tombstone", {"tombstone_ms": 60_000})])
+def test_the_place_of_a_tombstone_is_known_from_whoever_read_it(told: Told, anomaly: str, kept: Line) -> None:
+    told.send(1, 0).send(2, None, tombstone=True).final(20, 2, (0, 1), (1, 2), detail=kept)
+    assert anomaly in told.final(21, 2, (0, 1), detail=kept).anomalies
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "lost"), [("info", "commit", False), ("info", None, True), ("fail", "abort", True)]
+)
+def test_a_tombstone_deletes_its_key_if_its_transaction_may_have_been_committed(
+    told: Told, kind: str, asked: str | None, *, lost: bool
+) -> None:
+    told.send(1, 0).event(1, "invoke", "txn", [["send", "t-0", 2, {"key": 1, "tombstone": True}]])
+    end: Line = {"transactional_id": "a", "number": 0, "asked": asked, "ending_us": None if asked is None else 3000}
+    told.event(1, kind, "txn", [["send", "t-0", [1, 2], {"key": 1, "tombstone": True}]], detail=end).send(4, 5, key=2)
+    assert ("lost-write" in told.final(20, 6, (5, 4), detail=KEPT).anomalies) is lost
+
+
+def test_a_record_of_an_aborted_transaction_replaces_no_other_and_is_the_state_of_no_key(told: Told) -> None:
+    told.send(1, 0).event(1, "invoke", "txn", [["send", "t-0", 2, {"key": 1}]])
+    end: Line = {"transactional_id": "a", "number": 0, "asked": "abort", "ending_us": 3000}
+    told.event(1, "fail", "txn", [["send", "t-0", [1, 2], {"key": 1}]], detail=end).send(4, 3, key=2)
+    told.final(20, 4, (1, 2), (3, 4), level=UNCOMMITTED, detail=KEPT)
+    told.final(21, 4, (0, 1), (3, 4), level=UNCOMMITTED, detail=KEPT)
+    told.final(22, 4, (3, 4), level=COMMITTED, detail=KEPT)
+    assert told.anomalies >= {"lost-write", "divergent-state"}
+
+
+@pytest.mark.parametrize("tombstone", [True, False])
+def test_a_key_may_be_written_behind_the_end_of_two_final_readers(told: Told, *, tombstone: bool) -> None:
+    """The second one came when a cleaner had been there, though both were told the same end."""
+    told.send(1, 0).send(4, 1, key=2).final(20, 2, (0, 1), (1, 4), detail=KEPT)
+    told.send(2, 2, tombstone=tombstone).final(21, 2, (1, 4), detail=KEPT)
+    assert "divergent-state" not in told.anomalies
+
+
+def test_a_half_whose_place_only_another_reader_knows_is_gone_all_the_same(told: Told) -> None:
+    told.txn("info", ("t-0", 0, 1), ("t-1", None, 2)).final(20, 2, (0, 1), level=COMMITTED)
+    told.final(21, 2, (0, 2), name="t-1", level=UNCOMMITTED).final(22, 2, name="t-1", level=COMMITTED)
+    assert "torn-transaction" in told.anomalies
+
+
+def test_a_final_reader_that_got_a_broken_record_did_not_miss_it(told: Told) -> None:
+    told.event(0, "ok", "send", [["send", "t-0", [0, 1]]]).final(20, 1, (0, 1))
+    told.asked(21, "ok", "assign", ["t-0"]).event(21, "invoke", "poll", [["poll"]])
+    told.event(21, "ok", "poll", [["poll", {"t-0": [[0, -1, "checksum"]]}]])
+    assert told.event(21, "ok", "drain", ["t-0"], offset=1).anomalies == {"corrupt-read"}
+
+
+def of_group(told: Told, level: str, *records: tuple[int, int]) -> None:
+    """A member is assigned t-0, reads and processes records, and commits up to 4."""
+    told.asked(10, "ok", "subscribe", ["t-0"], isolation=level).event(
+        10, "ok", "rebalance", ["t-0"], detail={"group": "g"}
+    )
+    told.poll(10, *records, level=level).event(10, "ok", "process", [["reached", "t-0", [0, 4]]], detail={"group": "g"})
+    told.member(11, "ok", "commit", 4)
+
+
+@pytest.mark.parametrize(("level", "skips"), [(COMMITTED, False), (UNCOMMITTED, True)])
+def test_a_group_passes_over_what_its_own_level_does_not_see(told: Told, level: str, *, skips: bool) -> None:
+    told.txn("fail", ("t-0", 0, 1), asked="abort").poll(5, (0, 1), level=UNCOMMITTED)
+    of_group(told, level, (3, 4))
+    assert ("group-skip" in told.anomalies) is skips
+
+
+def test_a_group_passes_over_what_was_gone_when_it_came(told: Told) -> None:
+    """By a later record of the key, or as the log began later."""
+    told.send(1, 0).event(0, "ok", "send", [["send", "t-0", [1, 2]]]).poll(5, (0, 1), (1, 2)).send(3, 2)
+    told.event(40, "ok", "log-start", [["reached", "t-0", 2]])
+    of_group(told, COMMITTED, (2, 3))
+    assert "group-skip" not in told.anomalies
+
+
+@pytest.mark.parametrize("order", [("g", "h"), ("h", "g")])
+def test_each_group_over_one_input_owes_its_own_effects(told: Told, order: tuple[str, str]) -> None:
+    told.event(0, "ok", "send", [["send", "t-0", [0, 1]]]).poll(5, (0, 1), level=COMMITTED)
+    for number, group in enumerate(order):
+        kind, asked = ("ok", "commit") if group == "g" else ("fail", "abort")
+        detail: Line = {"transactional_id": group, "number": 0, "asked": asked, "ending_us": 1, "sources": {"t-0": [0]}}
+        told.event(110 + number, "invoke", "txn", [["send", "o-0", 100 + number]])
+        done = [["send", "o-0", [2 * number, 100 + number]], ["reached", "t-0", 1]]
+        told.event(110 + number, kind, "txn", done, detail=detail | {"group": group, "handed_us": 1}).committed(
+            1, group
+        )
+    assert {"missing-effect", "aborted-commit"} <= told.anomalies
+
+
+def test_an_operator_may_set_a_group_past_a_record_without_its_effect(told: Told) -> None:
+    told.event(0, "ok", "send", [["send", "t-0", [0, 1]]]).poll(5, (0, 1), level=COMMITTED)
+    detail: Line = {"group": "g", "handed_us": 1, "sources": {"t-0": [0]}, "asked": "abort", "ending_us": 1}
+    told.event(110, "invoke", "txn", [["send", "o-0", 100]])
+    done = [["send", "o-0", [0, 100]], ["reached", "t-0", 1]]
+    told.event(110, "fail", "txn", done, detail=detail | {"transactional_id": "a", "number": 0})
+    assert {"missing-effect", "aborted-commit"}.isdisjoint(told.member(40, "ok", "reset", 1).committed(1).anomalies)
+
+
+def test_a_group_stays_where_only_an_operator_set_it(told: Told) -> None:
+    assert "group-went-back" in told.member(40, "ok", "reset", 3).committed(1).anomalies
+
+
+@pytest.mark.parametrize(("asked", "kind"), [(None, "info"), ("abort", "fail"), ("abort", "info")])
+def test_a_transaction_without_a_commit_is_not_where_a_group_may_be(told: Told, asked: str | None, kind: str) -> None:
+    told.member(10, "ok", "commit", 1)
+    told.event(110, "invoke", "txn", [])
+    detail: Line = {"transactional_id": "a", "number": 0, "asked": asked, "ending_us": None if asked is None else 1}
+    told.event(110, kind, "txn", [["reached", "t-0", 1]], detail=detail | {"group": "g"})
+    assert "group-went-back" in told.member(10, "ok", "commit", 5).committed(1).anomalies
+
+
+@pytest.mark.parametrize(("kind", "stale"), [("fail", True), ("info", False), ("ok", False)])
+def test_a_refused_deletion_begins_no_generation_again(told: Told, kind: str, *, stale: bool) -> None:
+    told.event(10, "ok", "rebalance", ["t-0"], detail={"group": "g", "generation": 5})
+    told.member(40, kind, "delete-group", None)
+    told.event(11, "ok", "rebalance", ["t-0"], detail={"group": "g", "generation": 5})
+    assert ("stale-generation" in told.anomalies) is stale

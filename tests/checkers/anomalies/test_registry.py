@@ -15,9 +15,10 @@ from checkers.anomalies import ANOMALIES, Allowed, Anomaly
 from checkers.cycles import search
 from checkers.local import check_one
 from checkers.verdicts.promises import promise
-from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, COMPARED_APART
+from tests.checkers.anomalies.test_against_the_judge import TWINS
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
+from tests.checkers.judge.verdict import RULES
 from tests.checkers.scenes import Scene
 from workloads.settings import Settings
 
@@ -76,9 +77,9 @@ def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
 
 
 def test_every_anomaly_has_a_slow_twin_or_says_why_not() -> None:
-    """A new anomaly fails here until exactly one of COMPARED, COMPARED_APART and WITHOUT_TWIN has it."""
-    listed = [*COMPARED, *COMPARED_APART, *WITHOUT_TWIN]
-    assert set(ANOMALIES) - set(listed) == set(), "add each to COMPARED, or to WITHOUT_TWIN with a reason"
+    """A new anomaly fails here until exactly one of the judge's RULES, TWINS and WITHOUT_TWIN has it."""
+    listed = [*RULES, *TWINS, *WITHOUT_TWIN]
+    assert set(ANOMALIES) - set(listed) == set(), "add each to the judge, or to WITHOUT_TWIN with a reason"
     assert sorted(listed) == sorted(ANOMALIES)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.checkers.judge.logs import may_go, only_uncommitted
+from tests.checkers.judge.logs import only_uncommitted, value_may_go
 from tests.checkers.judge.told import Operation, Sent, Told
 from tests.checkers.judge.transactions import is_committed, sent_by
-from workloads.operations import NOTHING, Function
+from workloads.operations import NOTHING, Function, Poll
 
 Finding = tuple[object, ...]
 KINDS = {Function.COMMIT, Function.RESET, Function.DELETE_GROUP}
@@ -30,13 +30,13 @@ class Commit:
 
 def commits_of(told: Told, group: str) -> list[Commit]:
     """All that may have set the group's offsets: what was refused, or aborted, has not."""
-    found = []
+    commits = []
     for op in told.operations:
         if op.failed or op.detail.get("group") != group:
             continue
         if op.event.function in KINDS or (op.event.function is Function.TXN and not told.never_committed(op)):
-            found += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
-    return found
+            commits += [Commit(op, reached.partition, reached.offset, op.begin) for reached in op.reached]
+    return commits
 
 
 def may_be_last(commits: list[Commit], begin: int, end: int) -> list[Commit]:
@@ -62,7 +62,7 @@ def groups_of(told: Told) -> set[str]:
 
 
 def answers(told: Told, group: str) -> Iterator[tuple[str, int, int, int, Operation]]:
-    """What the group said that it has committed: log partition, offset, begin, end, operation."""
+    """Answers of the group about what it has committed: log partition, offset, begin, end, operation."""
     for op in told.operations:
         if op.event.function is Function.COMMITTED and op.happened and op.detail.get("group") == group:
             for reached in op.reached:
@@ -80,7 +80,7 @@ def first_reads(told: Told, group: str) -> Iterator[tuple[str, int, int, int]]:
             before = [o for o in rebalances(told, process) if o.begin < op.begin]
             if before and log in before[-1].event.partitions:
                 continue
-            after = [o for o in rebalances(told, process) if o.begin > op.begin]
+            after = [o for o in rebalances(told, process) if o.begin > op.begin and log in o.event.partitions]
             seeks = [
                 o
                 for o in told.operations
@@ -88,7 +88,7 @@ def first_reads(told: Told, group: str) -> Iterator[tuple[str, int, int, int]]:
                 if any(reached.partition == log for reached in o.reached)
             ]
             for seen in told.reads:
-                if seen.op.event.process != process or seen.log != log or not seen.op.happened:
+                if seen.op.event.process != process or seen.log != log:
                     continue
                 if seen.op.begin < op.begin:
                     continue
@@ -106,7 +106,7 @@ def group_went_back(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
         commits = commits_of(told, group)
         asked = [(log, offset, begin, end) for log, offset, begin, end, _ in answers(told, group)]
-        of_aborted = {found[1:] for found in aborted_commit(told) if found[0] == group}
+        of_aborted = {answer[1:] for answer in aborted_commit(told) if answer[0] == group}
         asked = [answer for answer in asked if answer[:2] not in of_aborted]
         for log, offset, begin, end in [*asked, *first_reads(told, group)]:
             mine = [commit for commit in commits if commit.log == log]
@@ -133,7 +133,7 @@ class Assigned:
     group: str
     log: str
     who: int
-    at: int
+    index: int
     name: str | None
     generation: int | None
     op: Operation
@@ -161,7 +161,7 @@ def taken(told: Told) -> list[tuple[str, str, int, Operation]]:
 
 
 def last_assignment(told: Told, group: str, log: str, op: Operation) -> Assigned | None:
-    mine = [a for a in assignments(told) if (a.group, a.log, a.who) == (group, log, op.who) and a.at < op.begin]
+    mine = [a for a in assignments(told) if (a.group, a.log, a.who) == (group, log, op.who) and a.index < op.begin]
     return mine[-1] if mine else None
 
 
@@ -173,7 +173,7 @@ def two_owners(told: Told) -> Iterator[Finding]:
                 continue
             theirs = last_assignment(told, group, log, other)
             answered = other.end is not None and other.end < stale.begin
-            if theirs is not None and answered and theirs.at > mine.at:
+            if theirs is not None and answered and theirs.index > mine.index:
                 yield group, log, offset
 
 
@@ -184,30 +184,32 @@ def unfenced_instance(told: Told) -> Iterator[Finding]:
             continue
         for theirs in assignments(told):
             same = (theirs.group, theirs.log, theirs.name) == (group, log, mine.name) and theirs.who != mine.who
-            first = min(op.begin for op in told.operations if op.who == theirs.who)
-            if same and first > mine.at and theirs.at < stale.begin:
+            first = min(op.begin for op in told.operations if op.who == theirs.who and names(op, log))
+            if same and first > mine.index and theirs.index < stale.begin:
                 yield group, log, offset
 
 
 def stale_generation(told: Told) -> Iterator[Finding]:
     for earlier in assignments(told):
         for later in assignments(told):
-            if earlier.at >= later.at or (earlier.group, earlier.log) != (later.group, later.log):
+            if earlier.index >= later.index or (earlier.group, earlier.log) != (later.group, later.log):
                 continue
             if earlier.generation is None or later.generation is None:
                 continue
-            if any(d.begin < later.at for d in deletions(told, later.group)):
+            if any(d.begin < later.index for d in deletions(told, later.group)):
                 continue
             heir = earlier.name is not None and earlier.name == later.name
             same = earlier.generation == later.generation and earlier.who != later.who and not heir
-            subscribed = [
-                op.begin
-                for op in told.operations
-                if op.event.function is Function.SUBSCRIBE and op.who == later.who and op.begin < later.at
-            ]
-            fresh = earlier.who == later.who or (bool(subscribed) and subscribed[-1] > earlier.at)
+            joined = min(op.begin for op in told.operations if op.who == later.who and names(op, later.log))
+            fresh = earlier.who == later.who or joined > earlier.index
             if same or (later.generation < earlier.generation and fresh):
-                yield later.group, later.log, later.at
+                yield later.group, later.log, later.index
+
+
+def names(op: Operation, log: str) -> bool:
+    """The operation is about the log partition."""
+    polled = any(log in micro.records for micro in op.micro if isinstance(micro, Poll))
+    return log in op.event.partitions or polled or any(reached.partition == log for reached in op.reached)
 
 
 def deletions(told: Told, group: str) -> list[Operation]:
@@ -256,9 +258,10 @@ def due_records(told: Told, group: str, log: str) -> Iterator[tuple[int, int]]:
         if seen.log == log and not (committed_level and seen.op.uncommitted):
             last[seen.value] = max(seen.offset, last.get(seen.value, 0))
     for value, offset in last.items():
-        if set_to(told, group, log) <= offset < bound and not (committed_level and only_uncommitted(told, log, value)):
-            if not any(may_go(told, sent) for sent in told.sends_of(log, value)):
-                yield offset, value
+        passed = set_to(told, group, log) <= offset < bound
+        unseen = committed_level and only_uncommitted(told, log, value)
+        if passed and not unseen and not value_may_go(told, log, value):
+            yield offset, value
 
 
 def processed(told: Told, group: str, log: str) -> set[int]:
@@ -317,7 +320,7 @@ def missing_effect(told: Told) -> Iterator[Finding]:
 
 
 def has_effect(told: Told, sent: Sent) -> bool:
-    """Whether the transaction was committed, or may have been."""
+    """Say whether the transaction was committed, or may have been."""
     if is_committed(told, sent.op):
         return True
     if told.never_committed(sent.op):
@@ -342,7 +345,7 @@ def doubled_effect(told: Told) -> Iterator[Finding]:
                     if not told.aborted(sent.op) and was_read_committed(told, sent)
                 }
                 if len(visible) > 1:
-                    yield group, log, offset
+                    yield log, offset
 
 
 def was_read_committed(told: Told, sent: Sent) -> bool:

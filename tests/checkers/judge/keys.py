@@ -20,11 +20,11 @@ def place_of(told: Told, sent: Sent) -> int | None:
 def exists(told: Told, sent: Sent) -> bool:
     """It is in the log, or was: it was acknowledged, or a client read it."""
     read = told.was_read(sent.log, sent.value)
-    return (told.wrote(sent) or read) and not told.never_committed(sent.op)
+    return (told.wrote(sent) or read) and not told.is_aborted(sent.log, sent.value)
 
 
 def may_exist(told: Told, sent: Sent) -> bool:
-    return exists(told, sent) or not (sent.failed or told.never_committed(sent.op))
+    return exists(told, sent) or not (sent.failed or told.is_aborted(sent.log, sent.value))
 
 
 def of_same_key(told: Told, sent: Sent) -> list[Sent]:
@@ -32,9 +32,9 @@ def of_same_key(told: Told, sent: Sent) -> list[Sent]:
 
 
 def may_be_later(told: Told, sent: Sent, other: Sent) -> bool:
-    """Whether the other record of the same key may be behind this one in the log."""
+    """Say whether the other record of the same key may be behind this one in the log."""
     mine, others = place_of(told, sent), place_of(told, other)
-    return may_exist(told, other) and (mine is None or others is None or others > mine)
+    return may_exist(told, other) and (mine is None or others is None or others >= mine)
 
 
 def superseded(told: Told, sent: Sent) -> bool:
@@ -44,9 +44,9 @@ def superseded(told: Told, sent: Sent) -> bool:
     """
     for other in of_same_key(told, sent):
         counts = may_exist(told, other) if other.tombstone else exists(told, other)
-        later = may_be_later(told, sent, other)
-        placed = place_of(told, other) is not None or other.tombstone or place_of(told, sent) is None
-        if counts and later and placed:
+        mine, others = place_of(told, sent), place_of(told, other)
+        later = mine is None or (other.tombstone and others is None) or (others is not None and others > mine)
+        if counts and later:
             return True
     return False
 
@@ -57,17 +57,17 @@ def may_be_gone(told: Told, sent: Sent) -> bool:
 
 
 def expired(told: Told, sent: Sent) -> bool:
-    """Whether the record was older than ``retention.ms`` when its log partition was read last, or is before its begin.
+    """Say whether the record was older than ``retention.ms`` when its log was read last, or is before its begin.
 
     The age counts from the begin of the write, and a second is left for clocks.
     """
-    place = place_of(told, sent)
+    offset = place_of(told, sent)
     start = told.log_start(sent.log)
-    if start > 0 and (place is None or place < start):
+    if start > 0 and (offset is None or offset < start):
         return True
     kept = [f.times["retention_ms"] * 1000 for f in told.finals_of(sent.log) if f.times.get("retention_ms") is not None]
     looks = [seen.op.event.time_us for seen in told.reads if seen.log == sent.log]
-    looks += [final.said.time_us for final in told.finals_of(sent.log)]
+    looks += [final.said.time_us for final in told.finals_of(sent.log) if final.times]
     first = min(s.op.begin_us for s in told.sends_of(sent.log, sent.value))
     return bool(kept) and first < max(looks) - kept[-1] + SLACK_US
 
@@ -77,7 +77,11 @@ def last_of(told: Told, final: Final, key: int) -> Sent | None:
     best: tuple[int, Sent] | None = None
     for seen in final.seen:
         for sent in told.sends_of(final.log, seen.value):
-            if sent.key == key and not told.never_committed(sent.op) and (best is None or seen.offset >= best[0]):
+            if (
+                sent.key == key
+                and not told.is_aborted(final.log, seen.value)
+                and (best is None or seen.offset >= best[0])
+            ):
                 best = seen.offset, sent
     return None if best is None else best[1]
 
@@ -100,10 +104,10 @@ def returned_key(told: Told) -> Iterator[Finding]:
             for stone in told.sends:
                 if not stone.tombstone or (stone.log, stone.key) != (final.log, key) or not stone.acknowledged:
                     continue
-                place = place_of(told, stone)
-                if place is None or stone.op.end is None or stone.op.end > final.begin:
+                offset = place_of(told, stone)
+                if offset is None or stone.op.end is None or stone.op.end > final.begin:
                     continue
-                older = read_at(final, record.value) < place
+                older = read_at(final, record.value) < offset
                 again = any(not o.tombstone and may_be_later(told, stone, o) for o in of_same_key(told, stone))
                 if older and not again:
                     yield final.log, key
@@ -116,8 +120,8 @@ def gone_early(told: Told, *, tombstones: bool) -> Iterator[Finding]:
         for sent in told.sends:
             if sent.log != final.log or sent.key is None or not sent.acknowledged:
                 continue
-            place = place_of(told, sent)
-            if place is None or place >= final.end or sent.value in final.values:
+            offset = place_of(told, sent)
+            if offset is None or offset >= final.end or sent.value in final.values:
                 continue
             later = superseded(told, sent)
             if (tombstones and (not sent.tombstone or later)) or (not tombstones and not later):
@@ -129,32 +133,29 @@ def gone_early(told: Told, *, tombstones: bool) -> Iterator[Finding]:
 
 def divergent_state(told: Told) -> Iterator[Finding]:
     """Two final readers of one level have different last records of one key, below both of their ends."""
-    for one in told.finals:
+    for reader in told.finals:
         for other in told.finals:
-            if one is other or one.log != other.log or one.uncommitted != other.uncommitted:
+            if reader is other or reader.log != other.log or reader.uncommitted != other.uncommitted:
                 continue
-            for key in keys_of(told, one.log):
-                if states_differ(told, one, other, key):
-                    yield one.log, key
+            for key in keys_of(told, reader.log):
+                if states_differ(told, reader, other, key):
+                    yield reader.log, key
 
 
-def states_differ(told: Told, one: Final, other: Final, key: int) -> bool:
-    bound = min(one.end, other.end)
-    states = []
-    for final in (one, other):
-        record = last_of(told, final, key)
-        if record is not None and read_at(final, record.value) >= bound:
+def states_differ(told: Told, first: Final, other: Final, key: int) -> bool:
+    states = [last_of(told, final, key) for final in (first, other)]
+    for record, reader, unasked in ((states[0], first, other), (states[1], other, first)):
+        if record is not None and read_at(reader, record.value) >= unasked.end:
             return False
-        states.append(record)
     values = [None if record is None or record.tombstone else record.value for record in states]
     if values[0] == values[1]:
         return False
-    for record, there in ((states[0], other), (states[1], one)):
+    for record, holder in ((states[0], other), (states[1], first)):
         if record is not None:
             continue
         for sent in told.sends:
-            if (sent.log, sent.key) == (one.log, key) and may_exist(told, sent):
-                place = place_of(told, sent)
-                if place is None or place >= there.end:
+            if (sent.log, sent.key) == (first.log, key) and may_exist(told, sent):
+                offset = place_of(told, sent)
+                if sent.tombstone if offset is None else offset >= holder.end:
                     return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.checkers.judge.keys import expired, may_be_gone
 from tests.checkers.judge.told import READING, SENDING, Final, Operation, Sent, Told
@@ -19,11 +20,13 @@ def lost_write(told: Told) -> Iterator[Finding]:
 
 
 def is_lost(told: Told, sent: Sent) -> bool:
-    """Whether the value is lost by either rule."""
+    """Say whether the value is lost by either rule."""
     last_writer = told.sends_of(sent.log, sent.value)[-1]
     if may_be_gone(told, sent):
         return False
-    return passed_over(told, last_writer) or gone_from_the_end(told, last_writer)
+    return passed_over(told, last_writer) or any(
+        gone_from_the_end(told, s) for s in told.sends_of(sent.log, sent.value)
+    )
 
 
 def passed_over(told: Told, sent: Sent) -> bool:
@@ -58,23 +61,19 @@ def is_due(told: Told, sent: Sent, final: Final) -> bool:
 
 def unseen(told: Told) -> Iterator[Finding]:
     for sent in told.sends:
-        if sent.acknowledged and not told.was_read(sent.log, sent.value):
-            if not may_be_gone(told, sent) and not expired(told, sent):
-                yield sent.log, sent.value
+        if sent.acknowledged and not told.was_read(sent.log, sent.value) and not may_go(told, sent):
+            yield sent.log, sent.value
 
 
 def expired_write(told: Told) -> Iterator[Finding]:
     for sent in told.sends:
         if sent.acknowledged and not told.was_read(sent.log, sent.value) and expired(told, sent):
-            if not may_be_gone(told, sent):
-                yield sent.log, sent.value
+            yield sent.log, sent.value
 
 
 def duplicate(told: Told) -> Iterator[Finding]:
     for log in told.logs:
-        values = {sent.value for sent in told.sends if sent.log == log}
-        values |= {seen.value for seen in told.ok_reads if seen.log == log}
-        for value in values:
+        for value in set().union(*told.all_places(log).values()):
             if len(told.places(log, value)) > 1:
                 yield log, value
 
@@ -87,8 +86,8 @@ def inconsistent_offsets(told: Told) -> Iterator[Finding]:
 
 
 def phantom_read(told: Told) -> Iterator[Finding]:
-    for seen in told.ok_reads:
-        if not told.sends_of(seen.log, seen.value):
+    for seen in told.reads:
+        if not seen.damaged and not told.sends_of(seen.log, seen.value):
             yield seen.log, seen.value
 
 
@@ -110,20 +109,20 @@ def g1a(told: Told) -> Iterator[Finding]:
 
 
 def reordered(told: Told) -> Iterator[Finding]:
-    """Of two acknowledged writes of one producer the one that was asked for later is before the other."""
-    at = {log: told.all_places(log) for log in told.logs}
+    """A producer asked for two writes, both were acknowledged, and the later one is before the other."""
+    values_at = {log: told.all_places(log) for log in told.logs}
 
     def counts(sent: Sent) -> bool:
         places = told.places(sent.log, sent.value)
-        alone = all(len(at[sent.log][place]) == 1 for place in places)
-        known = sent.op.asked is not None and sent.op.event.instance >= 0
-        once = len(told.sends_of(sent.log, sent.value)) == 1
+        alone = all(len(values_at[sent.log][offset]) == 1 for offset in places)
+        attributed = sent.op.asked is not None and sent.op.event.instance >= 0
+        once = len([s for s in told.sends_of(sent.log, sent.value) if s.op.ended is not None]) == 1
         read = told.was_read(sent.log, sent.value) and not is_lost(told, sent)
-        return sent.acknowledged and known and bool(places) and alone and once and read
+        return sent.acknowledged and attributed and bool(places) and alone and once and read
 
     counted = [sent for sent in told.sends if counts(sent)]
-    for place, later in enumerate(counted):
-        for earlier in counted[:place]:
+    for index, later in enumerate(counted):
+        for earlier in counted[:index]:
             same = (earlier.log, earlier.op.event.instance) == (later.log, later.op.event.instance)
             if same and told.places(later.log, later.value)[-1] < told.places(earlier.log, earlier.value)[0]:
                 yield later.log, later.value
@@ -136,9 +135,9 @@ def poll_order(told: Told, *, skips: bool, inside: bool) -> Iterator[Finding]:
             before, after = (last_place(told, log, value, op) for value in (first, second))
             if before is None or after is None:
                 continue
-            between = [at for at in held_by(told, log, op) if before < at < after]
+            between = [offset for offset in held_by(told, log, op) if before < offset < after]
             if (skips and between) or (not skips and after <= before):
-                yield (log, second) if not skips else (log, *sorted(between))
+                yield (log,) if skips else (log, second)
 
 
 def last_place(told: Told, log: str, value: int, op: Operation | None = None) -> int | None:
@@ -146,8 +145,8 @@ def last_place(told: Told, log: str, value: int, op: Operation | None = None) ->
 
     For a reader of committed records those places count that such readers see.
     """
-    at = told.all_places(log, committed=op is not None and not op.uncommitted)
-    return max((place for place, values in at.items() if values == {value}), default=None)
+    places = told.all_places(log, committed=op is not None and not op.uncommitted)
+    return max((offset for offset, values in places.items() if values == {value}), default=None)
 
 
 def held_by(told: Told, log: str, op: Operation) -> set[int]:
@@ -174,9 +173,9 @@ def may_go(told: Told, sent: Sent) -> bool:
 def only_uncommitted(told: Told, log: str, value: int) -> bool:
     """Readers of committed records pass over it: it was aborted, or only readers of uncommitted ones see it."""
     writers = told.sends_of(log, value)
-    if any(told.never_committed(sent.op) for sent in writers):
+    if told.levels and told.is_aborted(log, value):
         return True
-    seen = [seen for seen in told.ok_reads if (seen.log, seen.value) == (log, value)]
+    seen = [seen for seen in told.reads if (seen.log, seen.value) == (log, value)]
     proved = any(told.wrote(sent) for sent in writers)
     return bool(seen) and all(s.op.uncommitted for s in seen) and not proved
 
@@ -186,52 +185,47 @@ def neighbours(told: Told, log: str, *, inside: bool) -> Iterator[tuple[int, int
     position: dict[int, int | None] = {}
     for op in sorted(told.operations, key=lambda op: op.event.index):
         who = op.event.process
-        if op.event.function in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE):
-            if log not in op.event.partitions:
-                position.pop(who, None)
-            continue
-        if op.event.function is Function.SEEK:
+        if forgets(op, log):
             position.pop(who, None)
-        if op.event.function not in READING:
+        if op.event.function not in READING or op.ended is None:
             continue
-        values = [
-            None if record.defect else record.value
-            for micro in op.micro
-            if isinstance(micro, Poll)
-            for record in micro.records.get(log, ())
-        ]
+        lists = [micro.records[log] for micro in op.micro if isinstance(micro, Poll) and log in micro.records]
+        values = [None if record.defect else record.value for records in lists for record in records]
         if inside:
-            if op.ended is not None and log not in op.event.rebalanced:
-                pairs = zip(values, values[1:], strict=False)
-                yield from ((a, b, op) for a, b in pairs if a is not None and b is not None)
+            pairs = [] if log in op.event.rebalanced else pairwise(values)
+            yield from ((a, b, op) for a, b in pairs if a is not None and b is not None)
             continue
-        if log in op.event.rebalanced:
-            position.pop(who, None)
         first, last = position.get(who), values[0] if values else None
         if first is not None and last is not None:
             yield first, last, op
-        if values and op.happened:
-            position[who] = values[-1]
+        if lists and op.happened:
+            position[who] = values[-1] if values else None
+
+
+def forgets(op: Operation, log: str) -> bool:
+    """An assignment that leaves the log partition out, or a position that the consumer set itself."""
+    if op.ended is None or op.event.function is Function.SEEK:
+        return op.ended is not None and any(reached.partition == log for reached in op.reached)
+    assigns = op.event.function in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE)
+    return assigns and not op.failed and log not in op.event.partitions
 
 
 def send_order(told: Told, *, skips: bool, inside: bool) -> Iterator[Finding]:
     for log in told.logs:
         last: dict[int, int] = {}
         for op in told.operations:
-            if op.event.function in (Function.ASSIGN, Function.SUBSCRIBE) and log not in op.event.partitions:
+            if op.event.function in (Function.ASSIGN, Function.SUBSCRIBE) and forgets(op, log):
                 last.pop(op.event.process, None)
-            if op.event.function not in SENDING or (op.failed and not inside):
+            if op.event.function not in SENDING or op.ended is None or (op.failed and not inside):
                 continue
             values = [m.value for m in op.micro if isinstance(m, Send) and m.partition == log]
             if inside:
-                for first, second in zip(values, values[1:], strict=False):
+                for first, second in pairwise(values):
                     yield from _sent_pair(told, log, first, second, skips=skips)
-                continue
-            known = [value for value in values if told.places(log, value)]
-            if known and op.event.process in last:
-                yield from _sent_pair(told, log, last[op.event.process], known[0], skips=False)
-            if known:
-                last[op.event.process] = known[-1]
+            elif values:
+                if op.event.process in last:
+                    yield from _sent_pair(told, log, last[op.event.process], values[0], skips=False)
+                last[op.event.process] = values[-1]
 
 
 def _sent_pair(told: Told, log: str, first: int, second: int, *, skips: bool) -> Iterator[Finding]:
@@ -239,30 +233,30 @@ def _sent_pair(told: Told, log: str, first: int, second: int, *, skips: bool) ->
     if before is None or after is None:
         return
     between = [
-        at
-        for at, values in told.all_places(log).items()
-        if before < at < after and not all(value_may_go(told, log, value) for value in values)
+        offset
+        for offset, values in told.all_places(log).items()
+        if before < offset < after and not all(value_may_go(told, log, value) for value in values)
     ]
-    if (skips and between) or (not skips and after < before):
-        yield (log, second)
+    if (skips and between) or (not skips and after <= before):
+        yield (log,) if skips else (log, second)
 
 
 def divergent_reads(told: Told) -> Iterator[Finding]:
-    """Of two final readers of one level only one read a record that both had to see."""
-    for one in told.finals:
+    """A final reader read a record that another one of its level had to see, and did not."""
+    for reader in told.finals:
         for other in told.finals:
-            if one is other or one.log != other.log or one.uncommitted != other.uncommitted:
+            if reader is other or reader.log != other.log or reader.uncommitted != other.uncommitted:
                 continue
-            for seen in one.seen:
+            for seen in reader.seen:
                 damaged = seen.damaged or any(s.damaged and s.offset == seen.offset for s in other.seen)
-                below = seen.offset < min(one.end, other.end)
+                below = seen.offset < min(reader.end, other.end)
                 writers = told.sends_of(seen.log, seen.value)
                 keyed = any(sent.key is not None for sent in writers)
                 old = any(expired(told, sent) for sent in writers)
-                old |= not writers and seen.offset < told.log_start(one.log)
+                old |= not writers and seen.offset < told.log_start(reader.log)
                 others = {s.value for s in other.seen if s.offset < other.end and not s.damaged}
                 if below and not damaged and not keyed and not old and seen.value not in others:
-                    yield one.log, seen.value
+                    yield reader.log, seen.value
 
 
 def unfounded_out_of_order(told: Told) -> Iterator[Finding]:

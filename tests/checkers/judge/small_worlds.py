@@ -48,7 +48,7 @@ class World:
         self.events: list[Event] = []
         self.logs: dict[str, list[Entry]] = {}
         self.ends: dict[str, int] = {}
-        self.at: dict[tuple[int, str], int] = {}
+        self.positions: dict[tuple[int, str], int] = {}
         self.now, self.next_value, self.next_process = 0, 0, 1000
         self.wrong = chance.choice([None, *OF_RECORDS, *rules, *rules])
         self.waiting: list[Callable[[], None]] = []
@@ -61,7 +61,7 @@ class World:
         return self.chance.randrange(number) == 0
 
     def breaks(self, rule: str) -> bool:
-        """Whether the log breaks this rule now: half of the times, if it is the rule that it breaks."""
+        """Say whether the log breaks this rule now: half of the times, if it is the rule that it breaks."""
         return self.wrong == rule and self.one_in(2)
 
     def soon(self, action: Callable[[], None]) -> None:
@@ -174,12 +174,16 @@ class World:
     handed: tuple[Reached, ...] = ()
 
     def visible(self, log: str, level: str | None) -> list[Entry]:
-        """What a reader of the level sees: one of committed records stops at the first open transaction."""
+        """The records that a reader of the level sees: one of committed records stops at the first open transaction."""
         seen = []
         for entry in self.logs[log]:
             if self.breaks("passes over records"):
                 continue
-            if level == UNCOMMITTED or entry.state == "committed" or (entry.state == "open" and self.breaks("shows open records")):
+            if (
+                level == UNCOMMITTED
+                or entry.state == "committed"
+                or (entry.state == "open" and self.breaks("shows open records"))
+            ):
                 seen.append(entry)
             elif entry.state == "open":
                 break
@@ -192,10 +196,10 @@ class World:
         self.event(process, INVOKE, Function.POLL, micro=(Poll(),), isolation=level)
         records = {}
         for log in logs:
-            ahead = [e for e in self.visible(log, level) if e.offset >= self.at.get((process, log), 0)][:many]
+            ahead = [e for e in self.visible(log, level) if e.offset >= self.positions.get((process, log), 0)][:many]
             if ahead:
                 records[log] = tuple(Record(entry.offset, entry.value) for entry in ahead)
-                self.at[process, log] = ahead[-1].offset + 1
+                self.positions[process, log] = ahead[-1].offset + 1
         self.event(process, OK, Function.POLL, micro=(Poll(records),), isolation=level)
         return records
 
@@ -387,11 +391,11 @@ class Group:
             world.event(self.owner, kind, Function.SUBSCRIBE, partitions=(log,), isolation=self.level)
         detail = self.told(generation=self.generation)
         world.event(self.owner, OK, Function.REBALANCE, partitions=(log,), detail=detail)
-        world.at[self.owner, log] = max(0, self.committed)
+        world.positions[self.owner, log] = max(0, self.committed)
 
     def poll(self) -> None:
         world, log = self.world, LOGS[0]
-        since = world.at.get((self.owner, log), 0)
+        since = world.positions.get((self.owner, log), 0)
         read = world.poll(self.owner, (log,), self.level)
         if log in read:
             begin = self.unprocessed[0] if self.unprocessed else max(since, 0)
@@ -422,10 +426,10 @@ class Group:
                 self.committed = offset
             if kind is not INFO or world.one_in(2):
                 world.event(kind=kind, instance=process, **who)
+            if function is Function.COMMIT and world.breaks("fences no member") and self.owner > self.first:
+                self.commit_of_old_member(offset)
 
         world.soon(answer)
-        if function is Function.COMMIT and world.breaks("fences no member") and self.owner > self.first:
-            world.soon(lambda: self.commit_of_old_member(offset))
 
     def commit_of_old_member(self, offset: int) -> None:
         old = self.world.chance.randrange(self.first, self.owner)
@@ -449,7 +453,7 @@ class Group:
         offset = world.chance.choice([world.ends[log], max(0, self.committed)])
         for kind in (INVOKE, OK):
             world.event(self.owner, kind, Function.SEEK, micro=(Reached(log, offset),), detail=self.told())
-        world.at[self.owner, log] = offset
+        world.positions[self.owner, log] = offset
         self.unprocessed = None
 
     def ask(self) -> None:
@@ -488,7 +492,9 @@ def groups(chance: random.Random) -> World:
         lambda: chance.choice(members).work(),
         lambda: chance.choice(members).work(),
         lambda: chance.choice(members).ask(),
-        lambda: chance.choice([chance.choice(members).move, members[0].operate, members[0].seek])(),
+        lambda: chance.choice(members).move(),
+        members[0].operate,
+        members[0].seek,
         lambda: world.poll(READER, LOGS[:1], level),
     )
     for group in members:

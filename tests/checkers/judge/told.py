@@ -1,4 +1,4 @@
-"""What a history tells, for the slow judge: operations, sends and reads as plain lists.
+"""A history as the slow judge sees it: operations, sends and reads as plain lists.
 
 The judge is written from ``docs/reference/anomalies.md`` and ``docs/guides/history-format.md`` alone. It knows the
 records of histories, and nothing of the checkers, so that it does not share what they take for granted.
@@ -101,7 +101,7 @@ class Sent:
     @property
     def failed(self) -> bool:
         """The operation failed, or this send of a transaction did."""
-        return self.op.failed or str(self.value) in self.op.detail.get("failed", {})
+        return self.op.failed or (self.op.happened and str(self.value) in self.op.detail.get("failed", {}))
 
     @property
     def acknowledged(self) -> bool:
@@ -144,7 +144,8 @@ class Told:
     """All facts of one history, as lists in the order of the events."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.events = [msgspec.structs.replace(event, index=place) for place, event in enumerate(events)]
+        self.events = [msgspec.structs.replace(event, index=index) for index, event in enumerate(events)]
+        self.levels = any(event.isolation is not None for event in self.events)
         self.operations = list(self._operations())
         self.sends = [
             Sent(op, m.partition, m.value, m.offset, m.record_key, m.tombstone)
@@ -167,8 +168,6 @@ class Told:
     def _operations(self) -> Iterator[Operation]:
         open_now: dict[int, Operation] = {}
         for event in self.events:
-            if event.process < 0:
-                continue
             if event.type is EventType.INVOKE:
                 open_now[event.process] = Operation(event, None, event.index)
                 yield open_now[event.process]
@@ -214,7 +213,7 @@ class Told:
         return sorted(offset for offset, values in self.all_places(log).items() if value in values)
 
     def all_places(self, log: str, *, committed: bool = False) -> dict[int, set[int]]:
-        """The values at each offset of a log partition; by the reads of readers of committed records alone, if asked."""
+        """The values at each offset of a log partition; if asked, by the reads of readers of committed records."""
         return self._places[log, committed]
 
     @cached_property
@@ -248,6 +247,13 @@ class Told:
     def aborted(self, op: Operation) -> bool:
         """Its abort was answered, or it was fenced before it asked for the commit, and then refused."""
         return op.event.function is Function.TXN and op.failed
+
+    def is_aborted(self, log: str, value: int) -> bool:
+        """It was sent in a transaction that was never committed, and no other send of it was acknowledged."""
+        writers = self.sends_of(log, value)
+        of_transactions = [s for s in writers if s.op.event.function is Function.TXN]
+        never = any(s.failed or self.never_committed(s.op) for s in of_transactions)
+        return never and not any(s.acknowledged for s in writers)
 
     def never_committed(self, op: Operation) -> bool:
         """It was aborted, or nobody ever asked for its commit."""

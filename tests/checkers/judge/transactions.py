@@ -17,7 +17,7 @@ def sent_by(told: Told, op: Operation) -> list[Sent]:
 
 
 def late(op: Operation, value: int) -> bool:
-    """Whether the producer sent the value after a later one was told that it is in charge."""
+    """Say whether the producer sent the value after a later one was told that it is in charge."""
     return value in op.detail.get("late", ())
 
 
@@ -41,13 +41,13 @@ def early_read(told: Told) -> Iterator[Finding]:
             for seen in told.ok_reads:
                 same = (seen.log, seen.value) == (sent.log, sent.value)
                 early = asked is None or seen.op.event.time_us < asked
-                if same and early and not seen.op.uncommitted:
+                if same and early and not sent.failed and not seen.op.uncommitted:
                     yield sent.log, sent.value
 
 
 def torn_transaction(told: Told) -> Iterator[Finding]:
     for op in told.transactions:
-        if op.failed:
+        if op.failed or not op.detail:
             continue
         for lost in sent_by(told, op):
             others = [
@@ -62,7 +62,7 @@ def torn_transaction(told: Told) -> Iterator[Finding]:
 
 def gone_of_an_uncertain_one(told: Told, lost: Sent) -> bool:
     """The value has a place below an end that final readers reached without it."""
-    if lost.acknowledged or lost.op.detail.get("asked", "commit") != "commit" or may_be_gone(told, lost):
+    if lost.op.happened or lost.op.detail.get("asked", "commit") != "commit" or may_be_gone(told, lost):
         return False
     places = told.places(lost.log, lost.value)
     for level in (False, True):
@@ -76,7 +76,8 @@ def gone_of_an_uncertain_one(told: Told, lost: Sent) -> bool:
 def failed_send_committed(told: Told) -> Iterator[Finding]:
     for op in told.transactions:
         for sent in sent_by(told, op):
-            if op.happened and str(sent.value) in op.detail.get("failed", {}):
+            error = op.detail.get("failed", {}).get(str(sent.value))
+            if op.happened and error is not None and not error.startswith("NeverSent"):
                 yield sent.log, sent.value
 
 
@@ -86,9 +87,9 @@ def zombie(told: Told) -> Iterator[Finding]:
         if told_us is None:
             continue
         ending_us = op.detail.get("ending_us")
-        committed = op.happened and op.detail.get("asked") == "commit" and ending_us is not None and told_us < ending_us
+        committed = op.happened and ending_us is not None and told_us <= ending_us
         for sent in sent_by(told, op):
-            if committed or (late(op, sent.value) and told.was_read(sent.log, sent.value)):
+            if (committed and not sent.failed) or (late(op, sent.value) and told.was_read(sent.log, sent.value)):
                 yield sent.log, sent.value
 
 

@@ -55,8 +55,8 @@ RULES: dict[str, Callable[[Told], Iterator[Finding]]] = {
 }
 
 
-def judge(events: Iterable[Event]) -> dict[str, set[Finding]]:
-    """Which anomalies a history holds, by name, each with its places."""
+def by_the_judge(events: Iterable[Event]) -> dict[str, set[Finding]]:
+    """The anomalies that a history holds, by name, each with its places."""
     told = Told(events)
-    found = {name: set(rule(told)) for name, rule in RULES.items()}
-    return {name: findings for name, findings in found.items() if findings}
+    every = {name: set(rule(told)) for name, rule in RULES.items()}
+    return {name: findings for name, findings in every.items() if findings}
