@@ -370,11 +370,6 @@ class Broker(Node):
         write(message)
 
     @property
-    def group_members(self) -> int | None:
-        """The number of members of groups, where it coordinates them."""
-        return self._groups.members
-
-    @property
     def transactional_ids(self) -> tuple[ErrorCode, dict[str, TransactionRecord]]:
         """The transactional ids that it knows as their coordinator, or why it knows none (rule 50)."""
         return self._transactions.described()

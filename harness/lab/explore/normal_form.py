@@ -25,6 +25,7 @@ from harness.broker.core.effects import Deliver
 from harness.broker.core.fetcher import Fetcher
 from harness.broker.core.follower import NEVER_US, Follower
 from harness.broker.core.groups.coordinator import LOG as GROUPS_LOG
+from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.messages import Message
@@ -275,25 +276,41 @@ def waiting_clients(broker: Broker) -> tuple[int, ...]:
 def settle_groups(broker: Broker) -> dict[int, int]:
     """Take times and fresh correlations out of a group coordinator; returns what the fresh ones are called now.
 
-    One change of a group is under way at a time, and a group's is numbered by the group. Every member was heard now;
-    one that was not is an event of its own.
+    One change of a group is under way at a time, and a group's is numbered by the group; generations by their order.
+    Every member was heard now; one that was not is an event of its own. No joining lasts too long, and a client that
+    joins again as a newcomer in one leader epoch gets the name that it had.
     """
     coordinator = broker._groups.on(GROUPS_LOG)
-    for group in coordinator._groups.values():
-        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
-        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
+    settle_times_of_groups(coordinator)
     order = sorted(coordinator._groups)
     names = {correlation: 1 + order.index(name) for correlation, name in coordinator._asked.items()}
+    names |= {correlation: _PER_EPOCH + number for number, correlation in enumerate(coordinator._generations)}
     coordinator._asked = {names[correlation]: name for correlation, name in coordinator._asked.items()}
+    coordinator._generations = {names[correlation]: each for correlation, each in coordinator._generations.items()}
     _rename_parked(broker, names)
     return names
 
 
+def settle_times_of_groups(coordinator: GroupCoordinator) -> None:
+    """Take times, and names that are new each time, out of a group coordinator."""
+    coordinator._named = 0
+    for group in coordinator._groups.values():
+        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
+        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
+        if group.classic is not None:
+            group.classic.deadline_us = UNARMED_US
+            for member in group.classic.members.values():
+                member.expires_us = UNARMED_US
+
+
 def let_member_be_silent(broker: Broker, group: str, member: str) -> None:
-    """Let the session of a member be over when the coordinator looks next."""
-    heard_us = {} if (named := group_of(broker, group)) is None else named.heard_us
-    if member in heard_us:
-        heard_us[member] = NEVER_US
+    """Let the session of a member be over when the coordinator looks next; a classic one is told by its client."""
+    named = group_of(broker, group)
+    if named is not None and member in named.heard_us:
+        named.heard_us[member] = NEVER_US
+    if named is not None and named.classic is not None:
+        for each in named.classic.members.values():
+            each.expires_us = 0 if each.told.client_id == member else each.expires_us
 
 
 def group_of(broker: Broker, group: str) -> Group | None:

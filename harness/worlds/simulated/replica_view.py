@@ -58,8 +58,7 @@ class SimulatedReplicas:
 
     def group_is_empty(self, node: int) -> bool | None:
         """Read it from the broker's core."""
-        broker = self._cluster.broker(node)
-        members = None if broker is None else broker.group_members
+        members = self.group(node).members
         return None if members is None else members == 0
 
     def group(self, node: int) -> GroupWord:

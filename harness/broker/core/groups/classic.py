@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -53,7 +53,7 @@ _MICROSECONDS: Final = 1_000
 Answers: TypeAlias = list[tuple[NodeId, GroupAnswer]]
 
 
-class State(Enum):
+class State(StrEnum):
     """See the picture above. The values are the names of Kafka's tools."""
 
     EMPTY = "Empty"
@@ -263,7 +263,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     def written(self, now_us: int, record: ClassicRecord, error: ErrorCode) -> None:
         """Take the answer of the log about what was due, maybe in an earlier generation; on an error all join again."""
-        if record is not self.brought:
+        if record != self.brought:
             return
         self.brought = None
         if error:

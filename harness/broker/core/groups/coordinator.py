@@ -75,7 +75,6 @@ class _Generation(msgspec.Struct, frozen=True):
     """A generation of a classic group that is being written."""
 
     name: str
-    group: ClassicGroup
     record: ClassicRecord
 
 
@@ -272,7 +271,7 @@ class GroupCoordinator(Coordinator):
         record, group.due = group.due, None
         if record is not None:
             correlation = self._context.correlation()
-            self._generations[correlation] = _Generation(name, group, record)
+            self._generations[correlation] = _Generation(name, record)
             self._append(correlation, (msgspec.msgpack.encode(RecordKey(name)), msgspec.msgpack.encode(record)))
 
     def _tell(self, group: ClassicGroup) -> None:
@@ -280,11 +279,11 @@ class GroupCoordinator(Coordinator):
             self._context.send(client, answer)
 
     def _on_generation(self, generation: _Generation, error: ErrorCode) -> None:
-        now_us = self._context.now_us
-        generation.group.written(now_us, generation.record, refusal_of(error) if error else NO_ERROR)
-        self._pursue(generation.name, generation.group)
-        if generation.name in self._groups:
-            self._groups[generation.name].changed_us = now_us
+        group = self._groups.get(generation.name)
+        if group is not None and group.classic is not None:
+            group.changed_us = now_us = self._context.now_us
+            group.classic.written(now_us, generation.record, refusal_of(error) if error else NO_ERROR)
+            self._pursue(generation.name, group.classic)
 
     # --- members by KIP-848 --------------------------------------------------------------------------------------
 

@@ -53,10 +53,3 @@ class GroupCoordinators:
                 return error, {}
             all_groups |= groups
         return ErrorCode.NONE, all_groups
-
-    @property
-    def members(self) -> int | None:
-        """The number of members of all groups; None where this broker coordinates none."""
-        told = [coordinator.described() for coordinator in self._by_log.values()]
-        sizes = [sum(group.members for group in groups.values()) for error, groups in told if not error]
-        return sum(sizes) if sizes else None

@@ -1,11 +1,8 @@
-"""Wrong forms of groups: of who may commit, of what a member may get, and of what a new coordinator knows.
-
-Those of the classic protocol have a wrong :class:`ClassicGroup`.
-"""
+"""Wrong forms of groups: of who may commit, of what a member may get, and of what a new coordinator knows."""
 
 from __future__ import annotations
 
-from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord, State
+from harness.broker.core.groups.classic import ClassicRecord
 from harness.broker.core.groups.consumer import GroupRecord
 from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group
@@ -42,40 +39,3 @@ class LoadsNoMembers(GroupCoordinator):
 
     def _load_members(self, group: Group, record: GroupRecord | ClassicRecord) -> None:
         """Pass the record of the members over."""
-
-
-class _KeepsGeneration(ClassicGroup):
-    def _next_generation(self) -> int:
-        return max(self.generation, 1)
-
-
-class KeepsGeneration(GroupCoordinator):
-    """A joining that ends does not raise the generation (rule 52): who was in the one before may go on."""
-
-    def _classic_group(self) -> type[ClassicGroup]:
-        return _KeepsGeneration
-
-
-class _HandsOutEarly(ClassicGroup):
-    def _may_hand_out(self) -> bool:
-        early = self.state is State.SYNCING and any(member.told.assignment for member in self.members.values())
-        return early or super()._may_hand_out()
-
-
-class HandsOutOldAssignments(GroupCoordinator):
-    """A member that asks before the leader has brought assignments gets its own of the generation before (rule 53)."""
-
-    def _classic_group(self) -> type[ClassicGroup]:
-        return _HandsOutEarly
-
-
-class _TakesCommitsOfEarlierGenerations(ClassicGroup):
-    def commit_error(self, now_us: int, member: str, generation: int) -> ErrorCode:
-        return super().commit_error(now_us, member, max(generation, self.generation))
-
-
-class TakesOldCommits(GroupCoordinator):
-    """A commit is taken of a member in an earlier generation (rule 55): of what it has no more."""
-
-    def _classic_group(self) -> type[ClassicGroup]:
-        return _TakesCommitsOfEarlierGenerations

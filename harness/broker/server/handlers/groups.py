@@ -255,27 +255,22 @@ def _reply_error(call: Call, answer: core.GroupAnswer) -> None:
 
 
 def _described(group: Group) -> Fields:
-    """A group as DescribeGroups shows it."""
+    """A group as DescribeGroups shows it: metadata and assignments of members only while they are settled."""
     classic = ClassicGroup() if group.classic is None else group.classic
+    stable = classic.state is State.STABLE
     return {
         "error_code": ErrorCode.NONE,
         "group_state": classic.state.value if group.exists else "Dead",
         "protocol_type": classic.protocol_type or "",
-        **_members(classic),
+        "protocol_data": (classic.protocol or "") if stable else "",
+        "members": [
+            {
+                "member_id": name,
+                "client_id": member.told.client_id,
+                "client_host": member.told.client_host,
+                "member_metadata": member.told.offer(classic.protocol).metadata if stable else b"",
+                "member_assignment": member.told.assignment if stable else b"",
+            }
+            for name, member in classic.members.items()
+        ],
     }
-
-
-def _members(group: ClassicGroup) -> Fields:
-    """Its members; metadata and assignments only while they are settled."""
-    stable = group.state is State.STABLE
-    members = [
-        {
-            "member_id": name,
-            "client_id": member.told.client_id,
-            "client_host": member.told.client_host,
-            "member_metadata": member.told.offer(group.protocol).metadata if stable else b"",
-            "member_assignment": member.told.assignment if stable else b"",
-        }
-        for name, member in group.members.items()
-    ]
-    return {"protocol_data": (group.protocol or "") if stable else "", "members": members}

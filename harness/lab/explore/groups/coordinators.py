@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from typing_extensions import override
 
 from harness.broker.core.groups.consumer import GroupRecord
 from harness.broker.core.messages import NOT_COMMITTED
-from harness.broker.core.types import TopicPartition
+from harness.broker.core.types import NONE, TopicPartition
 from harness.lab.explore.coordinator_node import TOPIC, CoordinatorNode
 from harness.lab.explore.events import NodeEvent
-from harness.lab.explore.groups.members import GROUP
+from harness.lab.explore.groups.members import GROUP, MemberNode
 from harness.lab.explore.normal_form import group_of, let_member_be_silent, settle_groups
 
 
 class GroupCopy(NamedTuple):
-    """The coordinator as rules see it: what is committed of the group.
+    """The coordinator as rules see it: what is committed of the group, and of a classic one its generation.
 
     ``remembered`` has the offset of each log partition, NONE without one; the coordinator knows nothing before it has
     read its log. ``clients`` wait for an answer.
@@ -26,9 +27,14 @@ class GroupCopy(NamedTuple):
     record: GroupRecord | None
     remembered: tuple[int, ...]
     clients: tuple[int, ...]
+    generation: int = NONE
+    names: tuple[str, ...] = ()
 
-    def holders(self, partition: int) -> list[str]:
+    def holders(self, partition: int, clients: Sequence[MemberNode]) -> list[str]:
         """The members that may read this partition, or still have to give it up."""
+        if self.generation != NONE:
+            present = [each for each in clients if each.name in self.names and each.epoch == self.generation]
+            return [each.name for each in present if partition in each.owns]
         members = {} if self.record is None else self.record.members
         return [name for name, member in members.items() if TopicPartition(TOPIC, partition) in member.held]
 
@@ -59,4 +65,9 @@ class GroupCoordinatorNode(CoordinatorNode):
         clients = {waiting.client for waiting in group.waiting}
         if group.next is not None and group.next.answer is not None:
             clients.add(group.next.client)
-        return GroupCopy(self.leader_epoch, group.record, remembered, tuple(sorted(clients)))
+        if group.classic is None:
+            return GroupCopy(self.leader_epoch, group.record, remembered, tuple(sorted(clients)))
+        calls = [call for member in group.classic.members.values() for call in (member.join, member.sync)]
+        clients |= {call.client for call in calls if call is not None}
+        classic = (group.classic.generation, tuple(group.classic.members))
+        return GroupCopy(self.leader_epoch, group.record, remembered, tuple(sorted(clients)), *classic)

@@ -22,9 +22,9 @@ from harness.lab.explore.events import NodeEvent
 GROUP: Final = "g"
 
 #: The purpose of the request that a member waits for.
-Purpose = Literal["", "join", "beat", "place", "commit"]
+Purpose = Literal["", "join", "sync", "beat", "place", "commit"]
 
-_COME_BACK: Final = frozenset(
+COME_BACK: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -56,6 +56,11 @@ class MemberNode(msgspec.Struct, frozen=True):
     purpose: Purpose = ""
     partition: int = NONE
     attempt: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its name in the group."""
+        return f"m{self.number}"
 
     @property
     def waits(self) -> bool:
@@ -112,7 +117,7 @@ class MemberNode(msgspec.Struct, frozen=True):
 
     def request(self) -> Message | None:
         """The request whose answer it waits for; it carries the attempt as its correlation."""
-        own = (self.attempt, GROUP, f"m{self.number}")
+        own = (self.attempt, GROUP, self.name)
         partition = TopicPartition(TOPIC, self.partition)
         if self.purpose == "join":
             return messages.ConsumerGroupHeartbeat(*own, JOINS, topics=(TOPIC,))
@@ -132,7 +137,7 @@ class MemberNode(msgspec.Struct, frozen=True):
     def answered(self, message: Message) -> MemberNode:
         """Take the answer to its request."""
         error = getattr(message, "error", ErrorCode.NONE)
-        if error in _COME_BACK:
+        if error in COME_BACK:
             return self  # And its request is sent again.
         done = replace(self, purpose="", partition=NONE, attempt=0)
         if error == ErrorCode.STALE_MEMBER_EPOCH:

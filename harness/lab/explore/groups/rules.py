@@ -26,7 +26,7 @@ def broken_group_promises(
     """
     processed = {each for member in members for each in member.processed}
     for partition, offset in enumerate(coordinator.remembered):
-        holders = coordinator.holders(partition)
+        holders = coordinator.holders(partition, members)
         if len(holders) > 1:
             yield "two-owners", f"{' and '.join(holders)} may read partition {partition} at the same time"
         if offset < acknowledged[partition]:

@@ -12,11 +12,12 @@ from harness.lab.explore.coordinated_scope import CoordinatedConstants, Coordina
 class GroupConstants(CoordinatedConstants, frozen=True):
     """The constants of a scope of groups.
 
-    ``members`` join when they like. They read ``partitions`` with ``records`` each. ``fences`` are members that are
-    given up though they are alive.
+    ``members`` join when they like, by their ``protocol``. They read ``partitions`` with ``records`` each. ``fences``
+    are members that are given up though they are alive.
     """
 
     delayed: Literal["any", "ConsumerGroupHeartbeat", "OffsetCommit"] = "any"
+    protocol: Literal["consumer", "classic"] = "consumer"
     members: Few = 2
     partitions: Few = 1
     records: Times = 1
@@ -36,5 +37,6 @@ class GroupScope(CoordinatedScope, frozen=True):
     left_out: ClassVar[tuple[str, ...]] = (
         "the logs that are read: each offset has a record, and it stays",
         "members that leave, commit before they process, or have several requests under way",
-        "offsets in transactions, the classic protocol, static members, expiry",
+        "offsets in transactions, static members, expiry; a joining that lasts too long; names that are new each time",
+        "groups that change their protocol",
     )

@@ -17,6 +17,7 @@ from harness.lab.explore.coordinated_nodes import CoordinatedNodes
 from harness.lab.explore.coordinator_node import Servers
 from harness.lab.explore.counted_facts import CountedFacts
 from harness.lab.explore.events import NodeEvent
+from harness.lab.explore.groups.classic_members import ClassicMemberNode
 from harness.lab.explore.groups.coordinators import GroupCoordinatorNode
 from harness.lab.explore.groups.members import MemberNode
 from harness.lab.explore.groups.rules import GROUP_RULES, broken_group_promises
@@ -47,6 +48,9 @@ class GroupSpace(CoordinatedSpace):
         messages.ConsumerGroupHeartbeat: messages.ConsumerGroupHeartbeatResponse,
         messages.OffsetFetch: messages.OffsetFetchResponse,
         messages.OffsetCommit: messages.OffsetCommitResponse,
+        messages.GroupJoin: messages.GroupJoinResponse,
+        messages.GroupSync: messages.GroupSyncResponse,
+        messages.GroupHeartbeat: messages.GroupHeartbeatResponse,
     }
 
     def __init__(self, scope: GroupScope) -> None:
@@ -61,7 +65,13 @@ class GroupSpace(CoordinatedSpace):
 
     @override
     def first_nodes(self) -> list[int]:
-        return self.nodes.begin([GroupCoordinatorNode(self.nodes.servers), *map(MemberNode, self.clients)])
+        constants = self.scope.constants
+        members: list[MemberNode] = (
+            [*map(MemberNode, self.clients)]
+            if constants.protocol == "consumer"
+            else [ClassicMemberNode(number, partitions=constants.partitions) for number in self.clients]
+        )
+        return self.nodes.begin([GroupCoordinatorNode(self.nodes.servers), *members])
 
     @override
     def broken(self, state: State) -> Broken | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from harness.broker.core import messages
 from harness.broker.core.messages import JOINS, Message
-from harness.broker.core.types import ErrorCode
+from harness.broker.core.types import NONE, ErrorCode
 from harness.lab.explore.coordinator_node import COORDINATOR
 from harness.lab.explore.groups.coordinators import GroupCopy
 from harness.lab.explore.groups.members import MemberNode
@@ -30,6 +33,7 @@ def group_text_of(space: GroupSpace, action: Action) -> str:
     return {
         "join": f"{member} joins",
         "beat": f"{member} sends a heartbeat",
+        "sync": f"{member} asks for its assignment",
         "place": f"{member} asks where the group is in partition {action.peer}",
         "process": f"{member} processes the next record of partition {action.peer}",
         "commit": f"{member} commits its position in partition {action.peer}",
@@ -44,6 +48,9 @@ def group_columns_of(space: GroupSpace, state: State) -> tuple[str, ...]:
 
 
 def _coordinator(copy: GroupCopy) -> str:
+    if copy.generation != NONE:
+        names = " ".join(copy.names) or "no member"
+        return f"coordinator {copy.leader_epoch}: generation {copy.generation} {names}, offsets {list(copy.remembered)}"
     members = {} if copy.record is None else copy.record.members
     parts = [f"{name} {sorted(each.partition for each in member.held)}" for name, member in members.items()]
     return f"coordinator {copy.leader_epoch}: {' '.join(parts) or 'no member'}, offsets {list(copy.remembered)}"
@@ -57,16 +64,23 @@ def _member(member: MemberNode) -> str:
 
 
 def _described(message: Message) -> str:
-    match message:
-        case messages.ConsumerGroupHeartbeat():
-            return f"the heartbeat of {message.member} in epoch {message.member_epoch}"
-        case messages.OffsetFetch():
-            return f"the question of {message.member} where the group is"
-        case messages.OffsetCommit():
-            ((partition, committed),) = message.offsets
-            return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
-        case messages.GroupAnswer():
-            error = f" {ErrorCode(message.error).name}" if message.error else ""
-            return f"the answer{error} to {type(message).__name__.removesuffix('Response')}"
-        case _:
-            return type(message).__name__
+    if isinstance(message, messages.GroupAnswer):
+        error = f" {ErrorCode(message.error).name}" if message.error else ""
+        return f"the answer{error} to {type(message).__name__.removesuffix('Response')}"
+    words = _REQUESTS.get(type(message))
+    return type(message).__name__ if words is None else words(message)
+
+
+def _commit(message: messages.OffsetCommit) -> str:
+    ((partition, committed),) = message.offsets
+    return f"the commit of {committed.offset} in partition {partition.partition} by {message.member}"
+
+
+_REQUESTS: Final[Mapping[type[Message], Callable[[Any], str]]] = {
+    messages.ConsumerGroupHeartbeat: lambda asked: f"the heartbeat of {asked.member} in epoch {asked.member_epoch}",
+    messages.GroupHeartbeat: lambda asked: f"the heartbeat of {asked.member} in generation {asked.member_epoch}",
+    messages.GroupJoin: lambda asked: f"the joining of {asked.client_id}",
+    messages.GroupSync: lambda asked: f"the question of {asked.member} for its assignment",
+    messages.OffsetFetch: lambda asked: f"the question of {asked.member or 'a member'} where the group is",
+    messages.OffsetCommit: _commit,
+}

@@ -7,7 +7,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from lone_broker import LoneBroker
 from process_cluster import Cluster
+
+
+@pytest.fixture
+def alone(tmp_path):
+    """A broker alone in its cluster, which coordinates all groups and transactions."""
+    made = LoneBroker(tmp_path)
+    yield made
+    for log in made.logs.values():
+        log.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from contextlib import suppress
 import psutil
 import pytest
 from batch_maker import records
+from confluent_kafka import Consumer, KafkaException
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
@@ -298,6 +299,39 @@ def test_committed_offsets_survive_the_death_of_their_coordinator(cluster, topic
     assert read == [b"three"]
     again.close()
     client.close()
+
+
+def test_members_go_on_without_a_rebalance_when_their_coordinator_dies(cluster, topic):
+    client, rebalances, read = producer(cluster), [], []
+    group = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    consumer = Consumer(group | {"session.timeout.ms": 30_000, "enable.auto.commit": False})
+    note = {f"on_{what}": lambda *_, what=what: rebalances.append(what) for what in ("assign", "revoke", "lost")}
+    consumer.subscribe([topic], **note)
+
+    def reads(value):
+        client.send(topic, value, partition=0).get(LIMIT_S)
+        wait_for(lambda: _poll_more(consumer, read) == value, f"{value} is read")
+
+    reads(b"one")
+    cluster.kill(cluster.partition(str(partition_of(topic)))["leader"])
+    reads(b"two")
+    wait_for(lambda: _commits(consumer), "a commit in the same generation")
+    assert (read, rebalances) == ([b"one", b"two"], ["assign"])
+    consumer.close()
+    client.close()
+
+
+def _poll_more(consumer, read):
+    message = consumer.poll(0.1)
+    read += [] if message is None or message.error() else [message.value()]
+    return read[-1] if read else None
+
+
+def _commits(consumer):
+    try:
+        return consumer.commit(asynchronous=False)
+    except KafkaException:
+        return None
 
 
 def test_a_broker_whose_disk_refuses_a_write_stops_and_the_others_go_on(cluster, topic):

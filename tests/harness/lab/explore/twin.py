@@ -158,11 +158,15 @@ def both(scope: Scope) -> tuple[Observations, Observations]:
         return reduced, observations(Plain(scope))
 
 
-def number_apart(broker: Broker, coordinator: Any) -> dict[int, int]:
-    """Let every request of a coordinator have a number of its own, and be waited for; the names of the new ones."""
-    last = max((number for number in coordinator._asked if number <= FRESH), default=0)
-    fresh = [number for number in coordinator._asked if number > FRESH]
+def number_apart(broker: Broker, coordinator: Any, kept: str = "_asked", first: int = 0) -> dict[int, int]:
+    """Let every request of a coordinator have a number of its own, and be waited for; the names of the new ones.
+
+    They are ``kept`` in this field, and numbered from the ``first`` one on.
+    """
+    asked = getattr(coordinator, kept)
+    last = max((number for number in asked if number <= FRESH), default=first)
+    fresh = [number for number in asked if number > FRESH]
     names = {number: last + 1 + position for position, number in enumerate(fresh)}
-    coordinator._asked = {names.get(number, number): asked for number, asked in coordinator._asked.items()}
+    setattr(coordinator, kept, {names.get(number, number): each for number, each in asked.items()})
     normal_form._rename_parked(broker, names)
     return names

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.core.planted import WRONG, grouping
+from harness.broker.core.planted import WRONG, generations, grouping
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
 from harness.lab.search.portfolios import GROUPED
 from harness.worlds.reference_settings import OF_GROUPS
 
+#: The planted bugs of groups by KIP-848 and of both protocols, and those of the classic one.
+MODULES = (grouping.__name__, generations.__name__)
 #: Runs of each portfolio that are performed with a bug and without it.
 RUNS = 3
 SEED = 1
@@ -39,5 +41,5 @@ def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:
 
 
 def test_hunts_know_which_bugs_only_groups_show() -> None:
-    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == grouping.__name__}
+    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ in MODULES}
     assert {*OF_GROUPS} == here | {"commit-offsets-after-append"}

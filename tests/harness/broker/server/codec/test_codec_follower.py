@@ -37,7 +37,7 @@ def over_the_wire(request, response, ids):
     if isinstance(request, core.OffsetForLeaderEpoch):
         handle = leader.offset_for_leader_epoch
     if isinstance(request, core.WriteTxnMarkers):
-        handle = TransactionRequests(canned.gateway, Image, None, None).write_markers
+        handle = TransactionRequests(canned.gateway, Image, None).write_markers
     header, understood = decode_request(memoryview(encode_request(request, 9, "ackproof-broker-1", ids))[4:])
     answers = []
     handle(Call(1, header, "", understood, answers.append))

@@ -8,11 +8,6 @@ from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec import subscribed_topics
 
 
-@pytest.fixture
-def alone(tmp_path):
-    return LoneBroker(tmp_path)
-
-
 def join(alone, *topics, kind):
     """Let a member that reads these topics make group g."""
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)

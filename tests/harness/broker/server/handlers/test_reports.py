@@ -13,11 +13,6 @@ from harness.broker.server.handlers import reports
 from harness.broker.server.handlers.reports import Reports
 
 
-@pytest.fixture
-def alone(tmp_path):
-    return LoneBroker(tmp_path)
-
-
 def producers(asker, *partitions, key=61, version=0):
     """The error of each log partition and its producers: epoch, last sequence, time, coordinator, open since."""
     topics = [{"name": partition.topic, "partition_indexes": [partition.partition]} for partition in partitions]

@@ -16,11 +16,6 @@ from harness.broker.server.handlers.transactions import TIMEOUT_MS_MAX, Transact
 from harness.broker.server.storage.log import FileLog
 
 
-@pytest.fixture
-def alone(tmp_path):
-    return LoneBroker(tmp_path)
-
-
 def in_transaction(broker, *values, name="one"):
     """Begin a transaction and write these; the identity of its producer."""
     identity = broker.init(name)

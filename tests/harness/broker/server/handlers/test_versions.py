@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 from batch_maker import batch, records
 from client_side import STATE, T0, T1, U0, Asked, CannedCore, asked_in_a_loop, topic_ids, versions
-from lone_broker import LoneBroker
 
 from harness.broker.core import messages as core
 from harness.broker.core.groups.group import Group
@@ -61,12 +60,6 @@ def data(canned, ids):
 @pytest.fixture
 def cluster(canned, ids):
     return ClusterRequests(CONFIG, canned.gateway, lambda: IMAGE, ids)
-
-
-@pytest.fixture
-def alone(tmp_path):
-    """A broker that coordinates all groups."""
-    return LoneBroker(tmp_path)
 
 
 @pytest.fixture

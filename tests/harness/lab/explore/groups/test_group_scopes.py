@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from checkers import ANOMALIES
 from harness.broker.core.groups.consumer import GroupRecord, MemberRecord
 from harness.broker.core.types import TopicPartition
 from harness.lab.explore import GROUP_RULES, GroupScope, Limits, exhaust, scope_named, steps_of
+from harness.lab.explore.groups.classic_members import ClassicMemberNode
 from harness.lab.explore.groups.coordinators import GroupCopy
 from harness.lab.explore.groups.members import MemberNode
 from harness.lab.explore.groups.rules import broken_group_promises
@@ -21,8 +23,9 @@ def scope(name: str, **constants: object) -> GroupScope:
     return named.varied({key.replace("_", "-"): value for key, value in constants.items()}, {})
 
 
-def test_a_group_with_a_fence_holds() -> None:
-    result = exhaust(scope("group", records=1))
+@pytest.mark.parametrize("name", ["group", "classic"])
+def test_a_group_with_a_fence_holds(name: str) -> None:
+    result = exhaust(scope(name, records=1))
     assert result.exhausted
     assert result.acknowledged == 1
 
@@ -33,6 +36,8 @@ def test_a_group_with_a_fence_holds() -> None:
         ("commit-of-any-member", scope("group"), "group-went-back"),
         ("assign-unrevoked", scope("group"), "two-owners"),
         ("load-first-commits", scope("group-moved", members=1, records=2), "group-went-back"),
+        ("commit-of-any-member", scope("classic"), "group-went-back"),
+        ("load-first-commits", scope("classic-moved", members=1, records=2), "group-went-back"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -64,8 +69,20 @@ def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
         (scope("group-moved", members=1, delays=1, delayed="OffsetCommit"), "none"),
         (scope("group", members=1, delays=1), "commit-of-any-member"),
         (scope("group-moved", members=1, records=2), "load-first-commits"),
+        (scope("classic-late", members=1, delayed="any"), "none"),
+        (scope("classic-moved", members=1), "none"),
+        (scope("classic-moved", members=1, records=2), "load-first-commits"),
     ],
-    ids=["late commit", "any late request", "a move", "a commit of any member", "a move that forgets commits"],
+    ids=[
+        "late commit",
+        "any late request",
+        "a move",
+        "a commit of any member",
+        "a move that forgets commits",
+        "any late request of a classic group",
+        "a move of a classic group",
+        "a move of a classic group that forgets commits",
+    ],
 )
 def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(chosen: GroupScope, bug: str) -> None:
     reduced, plain = both(chosen.varied({}, {"planted.bug": bug}))
@@ -82,8 +99,9 @@ def test_the_twin_sees_what_a_reduction_leaves_out(monkeypatch: pytest.MonkeyPat
     assert observations(GroupSpace(chosen))[1] < seen[1]
 
 
-def test_a_step_that_is_remembered_is_what_the_core_does_again() -> None:
-    space = GroupSpace(scope("group", fences=0, records=1))
+@pytest.mark.parametrize("name", ["group", "classic"])
+def test_a_step_that_is_remembered_is_what_the_core_does_again(name: str) -> None:
+    space = GroupSpace(scope(name, fences=0, records=1))
     observations(space)
     for (digest, event), results in list(space.nodes._steps.items()):
         assert space.nodes.perform(digest, event) == results
@@ -117,6 +135,13 @@ def test_each_promise_is_broken_by_what_breaks_it_only(
     assert [name for name, _ in broken_group_promises(coordinator, [member], [acknowledged])] == rules
 
 
+def test_two_members_of_one_generation_own_what_only_one_may_read() -> None:
+    coordinator = GroupCopy(0, GroupRecord(), (0,), (), 2, ("a", "b"))
+    a, b = (ClassicMemberNode(0, 2, (0,), given=name, synced=True) for name in "ab")
+    for other, rules in ((b, ["two-owners"]), (replace(b, epoch=1), []), (replace(b, given="c"), [])):
+        assert [name for name, _ in broken_group_promises(coordinator, [a, other], [0])] == rules
+
+
 def test_rules_have_the_names_of_the_anomalies_that_checkers_find() -> None:
     assert {*GROUP_RULES} - {"assertion"} <= {*ANOMALIES}
 
@@ -124,4 +149,4 @@ def test_rules_have_the_names_of_the_anomalies_that_checkers_find() -> None:
 def test_a_scope_says_what_it_leaves_out() -> None:
     left_out = " ".join(scope("group").leaves_out())
     assert "appended and not committed" in left_out
-    assert "the classic protocol" in left_out
+    assert "groups that change their protocol" in left_out

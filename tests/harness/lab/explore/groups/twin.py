@@ -14,7 +14,7 @@ from harness.broker.core.groups.coordinator import LOG
 from harness.lab.explore import GroupScope
 from harness.lab.explore.groups import coordinators
 from harness.lab.explore.groups.space import GroupSpace
-from harness.lab.explore.normal_form import NOW_US
+from harness.lab.explore.normal_form import settle_times_of_groups
 from harness.lab.explore.searched import Next, State
 from tests.harness.lab.explore.twin import Observations, number_apart, reached
 
@@ -29,10 +29,8 @@ class PlainGroups(GroupSpace):
 def _keep_numbers(broker: Broker) -> dict[int, int]:
     """Every request of the coordinator has a number of its own, and each of them is waited for."""
     coordinator = broker._groups.on(LOG)
-    for group in coordinator._groups.values():
-        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
-        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
-    return number_apart(broker, coordinator)
+    settle_times_of_groups(coordinator)
+    return number_apart(broker, coordinator) | number_apart(broker, coordinator, "_generations", 10_000)
 
 
 @contextmanager
