@@ -7,7 +7,7 @@ gives up all that it reads in its next poll, commits first where its library doe
       ▲                                                   │                                               │
       └── a rebalance begins, or the generation is not the group's any more, or the coordinator has no such member ──┘
 
-A member whose generation is over knows that it is none: its client refuses to commit, until it has joined again.
+A member whose generation is over has lost its place: its client refuses to commit, until it has joined again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.coordinator_requests import Repeated
-from harness.worlds.simulated.group_member import GroupMember, Identity
+from harness.worlds.simulated.group_member import Identity, MemberModel
 from harness.worlds.simulated.network_client import MICROSECONDS, NOT_COORDINATING
 
 #: Heartbeats in a session, as Kafka advises.
@@ -30,7 +30,7 @@ BEATS_A_SESSION: Final = 3
 #: JoinGroup waits for the others, who may take their time; Kafka's clients add as much (JOIN_GROUP_TIMEOUT_LAPSE).
 JOIN_LAPSE_US: Final = 5_000 * MICROSECONDS
 RANGE: Final = "range"
-#: Errors of a member that is none any more: the coordinator does not know its name, or its generation.
+#: Errors of a member that was given up: the coordinator does not know its name, or its generation.
 _LOST: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 _encode = msgspec.msgpack.encode
@@ -44,7 +44,7 @@ class _Step(Enum):
     STAY = "stay"
 
 
-class ClassicMember(GroupMember):
+class ClassicMemberModel(MemberModel):
     """A member in a generation; the coordinator names it."""
 
     def __init__(self, *common: Any) -> None:
@@ -68,7 +68,7 @@ class ClassicMember(GroupMember):
     @property
     @override
     def asks_as(self) -> Identity:
-        """Nobody: the question has no generation, whoever asks it."""
+        """No member: the question has no generation."""
         return "", NONE
 
     @property
@@ -146,7 +146,7 @@ class ClassicMember(GroupMember):
         else:
             self._step = _Step.STAY
             self._told = self._name, self._generation
-            # A member of which the leader did not know reads nothing.
+            # The leader gives nothing to a member that it did not know.
             self._assigned = _decoded(answer.assignment) if answer.assignment else ()
             self._await_beat(now_us, BEATS_A_SESSION)
 
@@ -175,7 +175,7 @@ class ClassicMember(GroupMember):
 
     @override
     def commits_again(self, error: ErrorCode) -> bool:
-        """Never; a commit that is refused tells the member, too, that it is none."""
+        """Never; a commit that is refused tells the member, too, that it was given up."""
         if error in _LOST and self._step is _Step.STAY:
             self._lose(error)
         return False

@@ -4,7 +4,7 @@ It fetches from leaders by long poll, one fetch per broker at a time, and keeps 
 that the log does not have (OFFSET_OUT_OF_RANGE) is reset to the start (``auto.offset.reset=earliest``). Fetches carry
 the known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``follower.fetching`` each consumer is
 in the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the
-lease of five minutes is longer than any run). A position that somebody else has read to, with the leader epoch of the
+lease of five minutes is longer than any run). A position that another member has read to, with the leader epoch of the
 record before it, is validated before the first fetch (OffsetForLeaderEpoch): where the leader's log diverges before it,
 reading goes on there. A position of its own is not validated again when the leader changes: a log that was truncated
 and has grown past it goes unnoticed, as it does for clients that do not validate. A reader of committed records passes

@@ -8,7 +8,7 @@ always asks for stable offsets, and so waits for transactions that are open (KIP
 
 What it commits carries the leader epoch of the record before it, as what Kafka's Java client commits by itself, or is
 asked to without offsets. Who begins there believes no leader of an older epoch, and validates the position first
-(KIP-320): a deposed leader whose log is shorter makes nobody start over.
+(KIP-320): a deposed leader whose log is shorter makes no member start over.
 
 A member asks while a poll or a commit is open: one that does neither is a process that stands still, and the
 coordinator gives it up. What it was assigned it takes over in a poll.
@@ -25,10 +25,10 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.messages import NOT_COMMITTED, CommittedOffset
 from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
-from harness.worlds.simulated.classic_member import ClassicMember
+from harness.worlds.simulated.classic_member import ClassicMemberModel
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
 from harness.worlds.simulated.coordinator_requests import CoordinatorRequests, Repeated
-from harness.worlds.simulated.group_member import GroupMember, Identity
+from harness.worlds.simulated.group_member import Identity, MemberModel
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     NOT_COORDINATING,
@@ -37,7 +37,7 @@ from harness.worlds.simulated.network_client import (
     Request,
     commits,
 )
-from harness.worlds.simulated.reconciled_member import ReconciledMember
+from harness.worlds.simulated.reconciled_member import ReconciledMemberModel
 from workloads import (
     Assignment,
     Fetched,
@@ -50,10 +50,13 @@ from workloads import (
     Settings,
 )
 
-#: How a client is a member, by ``group.protocol``.
-_MEMBERS: Final[Mapping[GroupProtocol, type[GroupMember]]] = {"classic": ClassicMember, "consumer": ReconciledMember}
+#: The model of a membership, by ``group.protocol``.
+_MEMBERS: Final[Mapping[GroupProtocol, type[MemberModel]]] = {
+    "classic": ClassicMemberModel,
+    "consumer": ReconciledMemberModel,
+}
 #: The identity of a client that is no member.
-_NOBODY: Final = ("", NONE)
+_NO_MEMBER: Final = ("", NONE)
 #: The error of a commit that a client refuses by itself, since it is no member now.
 NO_MEMBER: Final = "CommitFailedError"
 
@@ -108,7 +111,7 @@ class GroupConsumerModel(ConsumerModel):
         self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
         self._auto_due_us = 0
         self._commit_us = max(END_OFFSETS_LIMIT_US, settings.delivery_timeout_ms * MICROSECONDS)
-        self._member: GroupMember | None = None
+        self._member: MemberModel | None = None
         self._changed: Callable[[Assignment], None] | None = None
         self._unplaced: dict[TopicPartition, Assigned] = {}
         self._places = _Places()
@@ -145,7 +148,7 @@ class GroupConsumerModel(ConsumerModel):
 
     def token(self) -> MemberToken:
         """The member and its generation, as it has it now; of a client that never was one there is only the group."""
-        identity = _NOBODY if self._member is None else self._member.told
+        identity = _NO_MEMBER if self._member is None else self._member.told
         if identity is None:
             return MemberToken(None, "the client is no member now")
         return MemberToken((self._requests.group, *identity))
@@ -163,7 +166,7 @@ class GroupConsumerModel(ConsumerModel):
         self._member = None
         return effects + super().close(why)
 
-    def _leave(self, member: GroupMember, coordinator: int) -> None:
+    def _leave(self, member: MemberModel, coordinator: int) -> None:
         if self._auto_us is not None and self._handed and member.identity is not None:
             request = self._commit_of(member.identity, self._handed)
             self._net.send_only(coordinator, request)
@@ -185,7 +188,7 @@ class GroupConsumerModel(ConsumerModel):
         self._pursue_calls(now_us)
         return super()._advance(now_us)
 
-    def _take_over(self, now_us: int, member: GroupMember) -> None:
+    def _take_over(self, now_us: int, member: MemberModel) -> None:
         """Read what was assigned, and nothing else, from now on."""
         assigned = member.take_over(now_us, self._assigned)
         if assigned is None:
@@ -206,7 +209,7 @@ class GroupConsumerModel(ConsumerModel):
     @property
     def _identity(self) -> Identity | None:
         """The one with which it commits; None where it has joined a group, and is no member of it now."""
-        return _NOBODY if self._member is None else self._member.identity
+        return _NO_MEMBER if self._member is None else self._member.identity
 
     def _commit_of(self, identity: Identity, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
         correlation, group = self._net.next_correlation(), self._requests.group
@@ -242,7 +245,7 @@ class GroupConsumerModel(ConsumerModel):
         if self._told is not None:
             self._net.effects.append(Completed(self._told, commit))
 
-    def _ask_places(self, now_us: int, member: GroupMember) -> None:
+    def _ask_places(self, now_us: int, member: MemberModel) -> None:
         """Ask where the group is in what is new."""
         coordinator = self._requests.due(now_us, self._places) if self._unplaced else None
         if coordinator is not None:
@@ -283,7 +286,7 @@ class GroupConsumerModel(ConsumerModel):
         if coordinator is None:
             return
         if call.offsets is None:
-            self._ask_committed(now_us, coordinator, _NOBODY, call.partitions, call)
+            self._ask_committed(now_us, coordinator, _NO_MEMBER, call.partitions, call)
         elif identity is not None:
             self._requests.ask(now_us, coordinator, self._commit_of(identity, call.offsets), call)
 

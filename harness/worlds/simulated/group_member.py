@@ -14,7 +14,7 @@ from harness.worlds.simulated.network_client import MICROSECONDS
 Identity = tuple[str, int]
 
 
-class GroupMember(ABC):
+class MemberModel(ABC):
     """One membership, which reads ``topics``. It asks only when its client lets it: while that polls, or waits.
 
     A client that does neither is a process that stands still, and the coordinator gives it up.

@@ -226,9 +226,9 @@ class NetworkClient:
         return leader
 
     def learn_epoch(self, partition: TopicPartition, epoch: int) -> None:
-        """There is a leader of this epoch: one of an older epoch that is known is none any more (KIP-320)."""
-        known = self._leaders.get(partition)
-        if known is None or known[1] < epoch:
+        """There is a leader of this epoch: a leader of an older epoch is not believed any more (KIP-320)."""
+        leader = self._leaders.get(partition)
+        if leader is None or leader[1] < epoch:
             self._leaders[partition] = (NONE, epoch)
             self._metadata_wanted = True
 

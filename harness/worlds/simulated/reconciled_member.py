@@ -15,14 +15,14 @@ from typing_extensions import override
 from harness.broker.core import messages
 from harness.broker.core.messages import JOINS, LEAVES
 from harness.broker.core.types import ErrorCode, TopicPartition
-from harness.worlds.simulated.group_member import GroupMember, Identity
+from harness.worlds.simulated.group_member import Identity, MemberModel
 from harness.worlds.simulated.network_client import NOT_COORDINATING
 
 #: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
 BEATS_A_SESSION: Final = 9
 
 
-class ReconciledMember(GroupMember):
+class ReconciledMemberModel(MemberModel):
     """A member whose epoch is the coordinator's word; it names itself."""
 
     def __init__(self, *common: Any) -> None:

@@ -130,6 +130,7 @@ OF_GROUPS: Final[dict[str, Column]] = {
     column.name: column
     for column in (
         Column("g", "all/2, members commit after they process (KIP-848)", _GROUPS),
+        Column("c", "the same, the classic protocol", {**_GROUPS, "group.protocol": "classic"}),
         Column(
             "g/before", "the same, they commit before they process", {**_GROUPS, "commit.mode": "before-processing"}
         ),
@@ -154,6 +155,7 @@ OF_PIPELINES: Final[dict[str, Column]] = {
     for column in (
         Column("o1", "g with transaction version 1, read_committed", {**_PIPELINES, "transaction.version": 1}),
         Column("o2", "the same, transaction version 2", _PIPELINES),
+        Column("c2", "o2, the classic protocol", {**_PIPELINES, "group.protocol": "classic"}),
         *_planted(
             "o2",
             _PIPELINES,
