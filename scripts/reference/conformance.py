@@ -83,7 +83,6 @@ SHOWN: Final = {
     "G02-g": {"commit-of-any-member": "committed by the group"},
     "G06-g": {
         "assign-unrevoked": "members of the group with the log partition",
-        "load-first-commits": "committed by the group",
         "load-no-members": "members of the group",
         "commit-offsets-after-append": "committed by the group",
     },

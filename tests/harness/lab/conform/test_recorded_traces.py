@@ -29,7 +29,7 @@ from workloads import Settings
 #: All of these look at the same comparisons, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("recorded-traces")
 #: The traces of the present code.
-REMADE: Final = {"S10-all-2", "S19-all-2", "T30-o2"}
+REMADE: Final = {"S10-all-2", "S19-all-2"}
 
 
 @cache

@@ -35,15 +35,18 @@ def test_the_kept_modules_of_the_missed_epoch_are_what_is_written_now() -> None:
     assert written == {each: each.read_text(encoding="utf-8") for each in (file, file.with_suffix(".cfg"))}
     actions = _ACTION.findall(written[file])
     assert [int(step) for step, _, _ in actions] == list(range(20))
-    assert [f"{name} {broker}" for _, name, broker in actions][:8] == [
+    assert [f"{name} {broker}" for _, name, broker in actions][:11] == [
         "WriteRecordToLeader 1",
-        "PlannedMove 2",
+        "SendFetchRequest 2",
+        "ReceiveFetchRequest 1",
+        "ReceiveFetchResponse 2",
+        "SendFetchRequest 2",
+        "ReceiveFetchRequest 1",
+        "PlannedMove 3",
+        "ReceiveMetadataUpdate 2",
         "PlannedMove 1",
-        "SendFetchRequest 3",
-        "ReceiveFetchRequest 1",
-        "ReceiveFetchResponse 3",
-        "SendFetchRequest 3",
-        "ReceiveFetchRequest 1",
+        "ReceiveMetadataUpdate 3",
+        "ReceiveMetadataUpdate 1",
     ]
     # The leader learns of both moves at once: this is what it misses the epoch by.
     assert "ReceiveMetadataUpdate(1) /\\ Len(broker_metadata_log'[1]) = 3" in written[file]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.ground.errors import PlanError
 from harness.runs.stories import known_stories, own_column, perform_cell
 from harness.runs.stories.table.fitting import fitted
 
@@ -74,8 +73,7 @@ def test_settings_that_cannot_be_are_refused(settings: str, capsys: pytest.Captu
     assert capsys.readouterr().err
 
 
-def test_a_group_has_the_protocol_of_virtual_time_where_own_settings_name_none():
+def test_a_group_of_either_protocol_fits():
     story = STORIES["G01"]
-    assert perform_cell(story, own_column({"acks": 1})).disagreements == ()
-    with pytest.raises(PlanError, match=r"G01 needs group\.protocol"):
-        perform_cell(story, own_column({"acks": 1, "group.protocol": "classic"}))
+    for settings in ({"acks": 1}, {"acks": 1, "group.protocol": "classic"}):
+        assert perform_cell(story, own_column(settings)).disagreements == ()
