@@ -184,6 +184,8 @@ def _step(entry: Table, families: Sequence[str], brokers: int, plan_key: PlanKey
     given = {field.name: of_kind(entry[key], field.type, plan_key / key) for key, field in own.items() if key in entry}
     if "broker" in entry and (other := [key for key in ("role", "pick") if key in entry]):
         raise (plan_key / other[0]).wrong("the fault names its broker; leave this key out")
+    if not {"broker", "role"} & entry.keys():
+        raise plan_key.wrong(_LACKING.replace("{key}", "role"))
     common = record_of(ScheduleEntry, plain, plan_key, _LACKING)
     role = _role(common, brokers, plan_key)
     if common.end_ms < common.begin_ms:
@@ -211,8 +213,6 @@ def _role(common: ScheduleEntry, brokers: int, plan_key: PlanKey) -> Role:
                 f"broker {common.broker} does not exist; the plan has brokers 0 to {brokers - 1}"
             )
         return Role(RoleKind.NAMED, common.partition, common.broker)
-    if not common.role:
-        raise plan_key.wrong(_LACKING.replace("{key}", "role"))
     roles = {kind.value: kind for kind in RoleKind if kind is not RoleKind.NAMED}
     if common.role not in roles:
         raise (plan_key / "role").wrong(f'{unknown_name("role", common.role, roles)}; or write "broker = 0"')
