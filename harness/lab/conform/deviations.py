@@ -250,8 +250,8 @@ def _refused_commits(course: Course, core: Facts) -> Facts:
     last = course.last("poll")
     if last is None or questions.COMMITTED not in core:
         return {}
-    then = course.steps[last].core
-    below = len(then.get(questions.ISR, course.steps)) < course.settings.min_insync_replicas
+    before, then = course.steps[last - 1].core, course.steps[last].core
+    below = len(before.get(questions.ISR, course.steps)) < course.settings.min_insync_replicas
     came_back = core[questions.EPOCHS] > then.get(questions.EPOCHS, 0)
     if not below or not came_back or core.get(questions.LEADER) != then[questions.LEADER]:
         return {}
