@@ -109,7 +109,7 @@ def test_an_export_is_judged_as_its_run_was(tmp_path: Path, case: Case) -> None:
 
 def test_the_runs_above_show_findings(tmp_path: Path) -> None:
     counts = judged(exported(performed(tmp_path, CASES[-2])))[1]["counts"]
-    assert {"two-owners", "doubled-effect"} <= counts.keys()
+    assert counts["two-owners"] == 1
 
 
 def test_an_export_that_was_stored_is_exported_as_it_came(tmp_path: Path) -> None:

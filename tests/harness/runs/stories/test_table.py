@@ -64,8 +64,8 @@ def test_a_story_ends_as_expected_in_every_column(number, columns):
     ("columns", "right", "alike"),
     [
         (OF_TRANSACTIONS, "v2", {"v1", "v2/RU"}),
-        (OF_GROUPS, "g", {"g/1"}),
-        (OF_PIPELINES, "o2", {"o1"}),
+        (OF_GROUPS, "g", {"g/1", "c"}),
+        (OF_PIPELINES, "o2", {"o1", "c2"}),
     ],
     ids=["transactions", "groups", "pipelines"],
 )
