@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -124,7 +124,9 @@ class _Worker:
     def __init__(self, perform_run: PerformRun, niceness: int) -> None:
         self.pipe, theirs = CONTEXT.Pipe()
         self.niceness = niceness
-        self.process = CONTEXT.Process(target=_work, args=(theirs, perform_run, niceness), daemon=False)
+        self.process = CONTEXT.Process(
+            target=_work, args=(theirs, perform_run, niceness, dict(os.environ)), daemon=False
+        )
         # It inherits that Ctrl-C waits: until it ignores that, a worker would end with a traceback.
         resource_tracker.ensure_running()  # its first start would end the waiting
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -181,8 +183,13 @@ def _stop(workers: Sequence[_Worker]) -> None:
         worker.process.join()
 
 
-def _work(pipe: Connection, perform_run: PerformRun, niceness: int) -> None:
-    """The life of a worker process: jobs come in over the pipe, their ends go out."""
+def _work(pipe: Connection, perform_run: PerformRun, niceness: int, environment: Mapping[str, str]) -> None:
+    """The life of a worker process: jobs come in over the pipe, their ends go out.
+
+    The process that it was forked from has the environment of its own start, which may be another one.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
     os.nice(niceness)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal that waits is dropped by that
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for what the worker starts itself

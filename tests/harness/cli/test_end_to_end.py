@@ -82,7 +82,8 @@ def test_a_killed_harness_leaves_a_history_that_is_judged_and_processes_that_hea
     results = tmp_path / "results" / "long"
     try:
         wait_until(lambda: len(list(results.rglob("live-*.parquet"))) >= 3, "three files are written", LIMIT_S)
-        workers = psutil.Process(harness.pid).children(recursive=False)
+        below = psutil.Process(harness.pid).children(recursive=True)
+        workers = [process for process in below if "harness.broker.server" not in process.cmdline()]
         for process in (psutil.Process(harness.pid), *workers):
             process.kill()
         harness.communicate(timeout=LIMIT_S)

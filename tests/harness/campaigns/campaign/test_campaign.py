@@ -295,3 +295,20 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(ResultsError, match=r"run\.json cannot be read"):
         read_record(tmp_path)
+
+
+def _with_its_environment(run: RunSpec, directory: Path) -> Ended:
+    ended = Ended(status="completed", reason=os.environ.get("ACKPROOF_TEST_MARK", ""))
+    write_record(directory, run, ended)
+    return ended
+
+
+@pytest.mark.parametrize("mark", ["first", "second"])
+def test_a_worker_has_the_environment_of_now_and_not_of_the_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    monkeypatch.setenv("ACKPROOF_TEST_MARK", mark)
+    plan, seen = plan_of("kill", runs=1), []
+    directory = new_campaign(tmp_path, "t")
+    perform_campaign(plan, plan.runs(), directory, _with_its_environment, lambda d: seen.extend(run_directories(d)))
+    assert [read_record(path).ended.reason for path in seen] == [mark]
