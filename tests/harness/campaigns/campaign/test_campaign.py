@@ -299,6 +299,7 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
 
 def _with_its_environment(run: RunSpec, directory: Path) -> Ended:
     ended = Ended(status="completed", reason=os.environ.get("ACKPROOF_TEST_MARK", ""))
+    directory.mkdir(parents=True)
     write_record(directory, run, ended)
     return ended
 
