@@ -79,10 +79,10 @@ def test_members_of_either_protocol_come_and_go_in_virtual_time(workload: str, p
     assert len(told) > len(set(told)) > 3
 
 
+# Pipelines with the Java client: librdkafka starts over where a transaction is open (finding 010), and kafka-python
+# commits for a member that has left (finding 014).
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("workload", "client"), [("groups", "kafka-python"), ("consume-transform-produce", "confluent-kafka")]
-)
+@pytest.mark.parametrize(("workload", "client"), [("groups", "kafka-python"), ("consume-transform-produce", "java")])
 def test_real_members_come_and_go_at_brokers_over_sockets(workload: str, client: str, tmp_path: Path) -> None:
     verdict = verdict_on(tmp_path / "run", workload, "processes", client=client)
     assert verdict.exercise.records_read > 300
