@@ -28,7 +28,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (three to
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## tests of everything, with clients of real Kafka (nine minutes on 2 quiet cores with setup, more on busy ones; five workers, because some tests wait)
+test: setup-test ## tests of everything, with clients of real Kafka (9 minutes on 2 quiet cores with setup; five workers, because some tests wait)
 	@# In a fresh clone: what workers need is compiled and made once, and not by each of them; without it they take longer.
 	@[ -d tests/__pycache__ ] || { $(BIN)/pytest -q --collect-only & \
 	 $(BIN)/python -m scripts.spark_archive & wait; } >/dev/null 2>&1
