@@ -33,7 +33,7 @@ _SWARM: Final = "tests/harness/worlds/simulated/test_swarm.py::test_"
 _TRACES: Final = "tests/harness/lab/conform/test_recorded_traces.py"
 _STORIES: Final = "tests/harness/runs/stories/test_table.py"
 _GROUPS: Final = "tests/harness/lab/explore/groups/test_group_scopes.py"
-_KERNELS: Final = "tests/checkers/anomalies/test_kernels_against_brute_force.py"
+_JUDGE: Final = "tests/checkers/anomalies/test_against_the_judge.py"
 _OF_GROUPS: Final = "tests/checkers/anomalies/test_groups.py"
 
 MUTATIONS: Final = (
@@ -62,7 +62,7 @@ MUTATIONS: Final = (
         ("tests/harness/lab/search/test_compacted_runs.py",),
     ),
     Mutation(
-        f"{CORE}/group_coordinator.py",
+        f"{CORE}/groups/group.py",
         "if now_us - self.heard_us[name] > session_us",
         "if now_us - self.heard_us[name] > 3 * session_us",
         (_TRACES, _STORIES),
@@ -80,31 +80,31 @@ MUTATIONS: Final = (
         "checkers/anomalies/lost_write.py",
         "due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable",
         "due &= (log.order.last_index < _bound(log)[log.values.partition]) & ~log.removable",
-        (_KERNELS,),
+        (_JUDGE,),
     ),
     Mutation(
         "checkers/anomalies/lost_write.py",
-        "due = (log.order.last_index >= 0) & ~log.read_by_due & (log.writer >= 0)",
+        "due = (log.order.last_index >= 0) & ~log.seen & (log.writer >= 0)",
         "due = (log.order.last_index >= 0) & (log.writer >= 0)",
-        (_KERNELS,),
+        (_JUDGE,),
     ),
     Mutation(
         "checkers/anomalies/reordered.py",
         "np.flatnonzero(delta < 0)",
         "np.flatnonzero(delta < -1)",
-        (_KERNELS,),
+        (_JUDGE,),
     ),
     Mutation(
         "checkers/anomalies/duplicate.py",
         "several = np.flatnonzero(counts > 1)",
         "several = np.flatnonzero(counts > 2)",
-        (_KERNELS,),
+        (_JUDGE,),
     ),
     Mutation(
         "checkers/anomalies/g1a.py",
         "log.sends[log.type[log.sends] == FAIL]",
         "log.sends[log.type[log.sends] != OK]",
-        (_KERNELS,),
+        (_JUDGE,),
     ),
     Mutation(
         "checkers/anomalies/group_went_back.py",
@@ -124,7 +124,7 @@ MUTATIONS: Final = (
         "if len(component) < 3:",
         (
             "tests/checkers/cycles/test_transactions.py",
-            _KERNELS,
+            _JUDGE,
         ),
     ),
     Mutation(

@@ -278,9 +278,9 @@ def parse_story(text: str, file: str) -> Story:
 
 
 def _check_settings(content: StoryFile, columns: Mapping[str, Column], places: _Places) -> None:
-    for table in ("settings", "real_time"):
+    for table, settings in {"settings": content.settings, "real_time": content.settings | content.real_time}.items():
         try:
-            check_overrides(content.settings if table == "settings" else content.settings | content.real_time, columns)
+            check_overrides(settings, columns)
         except SettingsError as error:
             raise places.of(table).wrong(f"[{table}]: {error}") from error
 
