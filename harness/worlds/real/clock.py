@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import queue
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
 from typing import Final
 
 Callback = Callable[[], None]
@@ -27,7 +29,10 @@ class RealClock:
         self._calls: list[tuple[int, int, Callback]] = []
         self._order = itertools.count()
         # Holds at most one result per outstanding operation, and those are bounded by the clients.
-        self._posted: queue.SimpleQueue[Callback] = queue.SimpleQueue()
+        self._posted: deque[Callback] = deque()
+        # Locked while the driving thread sleeps; who posts unlocks it. ``SimpleQueue.get`` with a time limit may wait
+        # for ever in CPython 3.11: its time left, once negative, is taken for none.
+        self._sleeping = Lock()
 
     def now_us(self) -> int:
         """The time now, in microseconds since this clock was made."""
@@ -39,7 +44,10 @@ class RealClock:
 
     def post(self, callback: Callback) -> None:
         """Call ``callback`` soon, on the driving thread."""
-        self._posted.put(callback)
+        self._posted.append(callback)
+        if self._sleeping.locked():
+            with suppress(RuntimeError):  # another thread was faster
+                self._sleeping.release()
 
     def run(self, finished: Callable[[], bool], limit_us: int) -> bool:
         """Serve calls and results until ``finished()`` or ``limit_us``; the answer is ``finished()``."""
@@ -52,16 +60,15 @@ class RealClock:
             if due_us <= now_us:
                 heapq.heappop(calls)[2]()
             # After every call the results that have come, so that neither starves the other.
-            if ready := posted.qsize():
+            if ready := len(posted):
                 for _ in range(ready):
-                    posted.get_nowait()()
+                    posted.popleft()()
             elif due_us > now_us:
-                self._wait_for_result((min(due_us, limit_us) - now_us) / 1e6)
+                self._sleep((min(due_us, limit_us) - now_us) / 1e6)
         return True
 
-    def _wait_for_result(self, wait_s: float) -> None:
-        try:
-            callback = self._posted.get(timeout=min(wait_s, _IDLE_S))
-        except queue.Empty:
-            return
-        callback()
+    def _sleep(self, limit_s: float) -> None:
+        """Sleep until a result is posted, but not longer than ``limit_s``."""
+        self._sleeping.acquire(blocking=False)
+        if not self._posted:
+            self._sleeping.acquire(timeout=min(limit_s, _IDLE_S))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -63,3 +64,29 @@ def test_an_exception_of_a_callback_reaches_whoever_drives(
     hand_over(clock, fail)
     with pytest.raises(RuntimeError, match="from a callback"):
         clock.run(lambda: False, SOON_US)
+
+
+def test_nothing_is_lost_when_many_threads_post_while_the_clock_sleeps_and_serves() -> None:
+    clock, came = RealClock(), list[int]()
+    posters = [
+        threading.Thread(target=lambda first=first: [clock.post(partial(came.append, first + n)) for n in range(1_000)])  # type: ignore[misc]
+        for first in range(0, 8_000, 1_000)
+    ]
+    for poster in posters:
+        poster.start()
+    assert clock.run(lambda: len(came) == 8_000, SOON_US)
+    assert sorted(came) == list(range(8_000))
+
+
+@pytest.mark.race
+def test_a_sleep_ends_by_its_limit_after_a_result_was_served() -> None:
+    """A queue of the standard library waited for ever in 3 of 40,000 such sleeps (CPython 3.11)."""
+    clock = RealClock()
+    alive = threading.Timer(60, lambda: clock.post(partial(pytest.fail, "the clock sleeps for ever")))
+    alive.start()
+    for _ in range(200_000):
+        rung = list[int]()
+        clock.post(lambda: None)
+        clock.call_at(clock.now_us() + 2, partial(rung.append, 1))
+        assert clock.run(partial(bool, rung), SOON_US * 10)
+    alive.cancel()
