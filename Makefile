@@ -50,7 +50,7 @@ kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka
 	@$(BIN)/pytest -q -n 4 -m "kafka and not race"
 	@scripts/kafka-campaign.sh
 
-prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (three minutes)
+prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (five minutes)
 	@# Without a fault nothing is put to the test: exit code 2.
 	@$(BIN)/ackproof campaign plans/kafka-idempotence-prices.toml --out results/reference/kafka-idempotence-prices \
 		|| test $$? -eq 2

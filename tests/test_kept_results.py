@@ -120,14 +120,6 @@ def test_the_table_of_what_settings_cost_without_a_fault_says_what_the_verdicts_
             at_most = [quantile_us(cell.latency.calm, share) or 0 for share in (0.5, 0.99)]
             words += [f"{milliseconds(time_us / 1000)}" for time_us in at_most]
             assert f"| {' | '.join(words)} |" in page
-    doubled = {5: [0, 0], 1: [0, 0]}
-    for line in lines_of("kafka-prices-librdkafka"):
-        expired, counted = line.exercise.attempted > line.exercise.acknowledged, line.counts.get("duplicate", 0)
-        assert line.run is not None
-        assert expired == (counted > 0)
-        of_setting = doubled[int(line.run.settings[IN_FLIGHT])]
-        of_setting[:] = of_setting[0] + counted, of_setting[1] + expired
-    assert doubled == {5: [82, 2], 1: [35, 1]}
     assert "82 in two runs with five in flight, 35 in one run with one" in page
 
 
