@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka.errors import GroupIdNotFoundError, KafkaError
+from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from harness.worlds.clients.direct_connection import DirectConnection
 from harness.worlds.clients.membership import message_named
@@ -19,6 +21,8 @@ from workloads import LogPartition
 _CLIENT_ID: Final = "ackproof-questions"
 #: The first version with several groups, and with topics by their names still (KIP-709).
 _FETCH_VERSION: Final = 8
+#: The last version in which a group that is not known is dead, and no error (KIP-1043).
+_DESCRIBE_VERSION: Final = 5
 #: The first version that goes by the isolation (KIP-98).
 _LIST_VERSION: Final = 2
 _READ_COMMITTED: Final = 1
@@ -41,7 +45,7 @@ class ToldGroup(NamedTuple):
 
 
 def told_group(broker: tuple[str, int], group: str, limit_s: float) -> ToldGroup:
-    """The word of a ``broker`` about a ``group`` of the consumer protocol (KIP-848)."""
+    """The word of a ``broker`` about a ``group`` of either protocol: one by the classic is unknown to KIP-848."""
 
     def ask(connection: DirectConnection) -> ToldGroup:
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(
@@ -51,7 +55,13 @@ def told_group(broker: tuple[str, int], group: str, limit_s: float) -> ToldGroup
         described = connection.ask(
             ConsumerGroupDescribeRequest[0](group_ids=[group], include_authorized_operations=False)
         )
-        return ToldGroup(_committed(fetched.groups[0]), _assigned(described.groups[0]))
+        committed, assigned = _committed(fetched.groups[0]), _assigned(described.groups[0])
+        if assigned is None and described.groups[0].error_code == GroupIdNotFoundError.errno:
+            classic = connection.ask(
+                DescribeGroupsRequest[_DESCRIBE_VERSION](groups=[group], include_authorized_operations=False)
+            )
+            assigned = _assigned_by_leader(classic.groups[0])
+        return ToldGroup(committed, assigned)
 
     return _told(broker, limit_s, ask) or ToldGroup()
 
@@ -105,8 +115,14 @@ def _committed(group: Any) -> dict[str, int] | None:
 
 
 def _assigned(group: Any) -> tuple[bool, ...] | None:
-    if group.error_code == GroupIdNotFoundError.errno:
-        return ()
     if group.error_code:
         return None
     return tuple(any(topic.partitions for topic in member.assignment.topic_partitions) for member in group.members)
+
+
+def _assigned_by_leader(group: Any) -> tuple[bool, ...] | None:
+    """Of a classic group, which tells what its leader assigned while it is stable, and nothing in a rebalance."""
+    if group.error_code:
+        return None
+    told = (member.member_assignment for member in group.members)
+    return tuple(bool(each) and bool(ConsumerProtocolAssignment.decode(each).partitions()) for each in told)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pytest
 from kafka.errors import GroupIdNotFoundError, KafkaProtocolError, NotCoordinatorError
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
 from harness.worlds.clients import ToldGroup, told_group, told_stable_end, told_transaction
 
@@ -44,12 +45,22 @@ def described(*assigned: list[int], error: int = 0) -> Any:
     return Fields(groups=[Fields(error_code=error, members=members)])
 
 
+def classic(*assignments: bytes, error: int = 0) -> Any:
+    return Fields(groups=[Fields(error_code=error, members=[Fields(member_assignment=each) for each in assignments])])
+
+
+LED, LED_NOTHING = (ConsumerProtocolAssignment(0, each, b"").encode() for each in ([("t", [0])], []))
+NOT_OF_848 = described(error=GroupIdNotFoundError.errno)
+
+
 @pytest.mark.parametrize(
     ("answers", "told"),
     [
         ([fetched(), described([0], [])], ToldGroup({"t-0": 3}, (True, False))),
         ([fetched(of_partition=1), described()], ToldGroup({}, ())),
-        ([fetched(), described(error=GroupIdNotFoundError.errno)], ToldGroup({"t-0": 3}, ())),
+        ([fetched(), described(error=GroupIdNotFoundError.errno), classic()], ToldGroup({"t-0": 3}, ())),
+        ([fetched(), NOT_OF_848, classic(LED, LED_NOTHING, b"")], ToldGroup({"t-0": 3}, (True, False, False))),
+        ([fetched(), NOT_OF_848, classic(error=NotCoordinatorError.errno)], ToldGroup({"t-0": 3})),
         ([fetched(error=NotCoordinatorError.errno), described(error=NotCoordinatorError.errno)], ToldGroup()),
         ([fetched(), KafkaProtocolError()], ToldGroup()),
         ([TimeoutError()], ToldGroup()),
