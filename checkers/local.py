@@ -122,6 +122,5 @@ def check_rows(
     part = part_of(table, complete=complete, events=events, joined=joined(clustered), subjects=subjects(clustered))
     parts = judge_batch(assemble([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
     judged = verdict(name, parts, Origin(), shown=shown)
-    if replicas is not None:
-        examine(judged, *replicas, shown=shown)
+    examine(judged, replicas, shown=shown)
     return judged

@@ -114,6 +114,11 @@ def test_what_did_not_come_is_named() -> None:
         "Of 1 cell the plan states nothing.",
     ]
     assert list(expected_sentences((), [weak_cell])) == []
+    for outcome in (Outcome.BROKEN_PROMISE, Outcome.STALLED, Outcome.UNKNOWN):
+        broken = replace(other, outcome=outcome)
+        (sentence,) = unexpected(plan.expected, [weak_cell, broken])
+        assert sentence == f"simulated/acks=all/kill: {outcome}, and no entry expects that of the cell"
+        assert list(unexpected((), [broken])) == []
 
 
 def test_an_entry_that_takes_each_unbroken_outcome_is_not_counted_as_expected() -> None:

@@ -192,6 +192,7 @@ class Found:
             that was wrong), -1 if no row does.
         rank: by anomaly, the lowest is shown first; by default in their own order.
         weight: by anomaly, how much it adds to the count; by default 1.
+        value: by anomaly, the value by which replicas' logs mark it; None where they mark nothing.
     """
 
     partition: Numbers
@@ -199,6 +200,7 @@ class Found:
     row: Numbers
     rank: Numbers | None = None
     weight: Numbers | None = None
+    value: Numbers | None = None
 
     @classmethod
     def nothing(cls) -> Found:

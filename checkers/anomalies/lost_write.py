@@ -123,7 +123,13 @@ def find(log: Log) -> Found:
             finding.other_read = log.op(int(readers[value]))
         return finding
 
-    return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
+    return Found(
+        partition=owner[lost],
+        describe=describe,
+        row=log.writer[lost],
+        rank=np.arange(len(lost)),
+        value=log.values.number[lost],
+    )
 
 
 def _bound(log: Log) -> Numbers:

@@ -26,11 +26,25 @@ _COMMITTED: Final = ISOLATIONS.index("read_committed")
 _TXN: Final = FUNCTION_CODE[Function.TXN]
 
 
-class TransactionRead(Finding, kw_only=True):
-    """A read of a value whose transaction does not count, or not yet."""
+class _OfTransaction(Finding, kw_only=True):
+    """A finding about a value of a transaction.
+
+    ``end`` is "no marker" where replicas' logs show that the transaction never ended in the value's log partition.
+    """
 
     value: Any
     writer: EventPlace
+    end: str = ""
+
+    @property
+    @override
+    def mark(self) -> str:
+        return self.end
+
+
+class TransactionRead(_OfTransaction, kw_only=True):
+    """A read of a value whose transaction does not count, or not yet."""
+
     reader: EventPlace
     early_us: int | None = None
     isolation: IsolationLevel | None = None
@@ -51,11 +65,8 @@ class TransactionRead(Finding, kw_only=True):
         return TransactionsView(when=self.reader, word="read here", values=(self.value,), writers=(self.writer,))
 
 
-class TornTransaction(Finding, kw_only=True):
+class TornTransaction(_OfTransaction, kw_only=True):
     """A lost value whose transaction has another value that was read."""
-
-    value: Any
-    writer: EventPlace
 
     @override
     def words(self) -> str:
@@ -205,7 +216,7 @@ def torn_transaction(log: Log, facts: TransactionRows) -> Found:
         row = int(rows[number])
         return TornTransaction(key=log.key(row), value=int(log.value[row]), writer=log.op(row))
 
-    return Found(partition=log.partition[rows], describe=describe, row=rows)
+    return Found(partition=log.partition[rows], describe=describe, row=rows, value=log.value[rows])
 
 
 def failed_send_committed(log: Log, facts: TransactionRows) -> Found:
@@ -334,7 +345,8 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
         )
 
     rank = np.ones(len(reads), dtype=np.int64) if log.isolation is None else log.isolation[reads] != _COMMITTED
-    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=rank.astype(np.int64))
+    rank = rank.astype(np.int64)
+    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=rank, value=log.value[reads])
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:

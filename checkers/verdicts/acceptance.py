@@ -6,11 +6,12 @@ accepted, and then it decides no exit code. An acceptance is worth nothing
 
 * after its last day (**expired**), held against the day on which the campaign or night began;
 * in a cell that it does not name (**grown**);
+* where the finding shows more often than when it was accepted, beyond chance (**more often**): with the share of both
+  campaigns together so large a difference comes with a chance below :data:`MORE_CHANCE` (Fisher's exact test,
+  one-sided). An entry without ``shown`` does not say how often that was;
 * once the cell was free of the anomaly, and shows it again (**back**). A finding of one run in twenty is silent on many
   nights, so silence alone is not freedom: it is where runs after the acceptance would have missed the anomaly with a
   chance below :data:`GONE_CHANCE`, if it is as frequent as when it showed last. A newer acceptance begins afresh.
-
-Identities are those of findings that a verdict lists, which may be the first few of many.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from checkers.verdicts.outcome import Outcome
 
 #: Below this chance of missing what is still there, silence says that it is gone.
 GONE_CHANCE: Final = 0.05
+#: Below this chance of so many more runs, a finding has grown.
+MORE_CHANCE: Final = 0.01
 Words: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -35,6 +38,7 @@ class AcceptanceStatus(StrEnum):
 
     ACCEPTED = "accepted"
     EXPIRED = "expired"
+    MORE_OFTEN = "more often"
     BACK = "back"
     GROWN = "grown"
 
@@ -49,6 +53,8 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         reason, owner: why, and who is asked when it ends.
         until: the last day on which it counts.
         since: when the campaign began for whose sake it was accepted; None: always.
+        shown: by cell, how many runs of that campaign showed it, and of how many.
+        consequences: identities of the same campaign that are about the same writes, and came with it only.
         finding: the number of the project's own account of it (docs/findings), "" without one.
     """
 
@@ -59,11 +65,14 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     owner: Words
     until: date
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    shown: dict[str, tuple[int, int]] = {}
+    consequences: tuple[Words, ...] = ()
     finding: str = ""
 
     def is_of(self, anomaly: str, identity: str) -> bool:
         """True where it speaks of this finding, in whatever cell."""
-        return self.identity == identity if self.identity else self.anomaly == anomaly
+        its_own = self.identity == identity if self.identity else self.anomaly == anomaly
+        return its_own or identity in self.consequences
 
 
 class DatedCell(NamedTuple):
@@ -128,21 +137,34 @@ def _with(cell: Cell, findings: Sequence[AcceptedFinding]) -> Cell:
 
 def _worth(cell: Cell, anomaly: str, identity: str, speaking: Iterable[Acceptance], night: _Night) -> AcceptedFinding:
     """Take the best of the acceptances that speak of one finding; of equals the one that lasts longest."""
-    worth = [(_status(cell, anomaly, acceptance, night), acceptance) for acceptance in speaking]
+    worth = [(_status(cell, (anomaly, identity), acceptance, night), acceptance) for acceptance in speaking]
     order = list(AcceptanceStatus)
     status, best = min(worth, key=lambda each: (order.index(each[0]), -each[1].until.toordinal()))
+    more = ""
+    if status is AcceptanceStatus.MORE_OFTEN:
+        (now, judged), (before, all_before) = runs_showing(cell, anomaly, identity), best.shown[cell.key]
+        more = f"{now:,} of {judged:,} runs, {before:,} of {all_before:,} when it was accepted"
     return AcceptedFinding(
-        anomaly=anomaly, identity=identity, status=status, reason=best.reason, owner=best.owner, until=best.until
+        anomaly=anomaly,
+        identity=identity,
+        status=status,
+        reason=best.reason,
+        owner=best.owner,
+        until=best.until,
+        more=more,
     )
 
 
-def _status(cell: Cell, anomaly: str, acceptance: Acceptance, night: _Night) -> AcceptanceStatus:
+def _status(cell: Cell, finding: tuple[str, str], acceptance: Acceptance, night: _Night) -> AcceptanceStatus:
     if cell.key not in acceptance.cells:
         return AcceptanceStatus.GROWN
     if night.day > acceptance.until:
         return AcceptanceStatus.EXPIRED
-    back = _went(anomaly, acceptance.since, night.earlier)
-    return AcceptanceStatus.BACK if back else AcceptanceStatus.ACCEPTED
+    if _went(finding[0], acceptance.since, night.earlier):
+        return AcceptanceStatus.BACK
+    before = acceptance.shown.get(cell.key)
+    more = before is not None and more_often(before, runs_showing(cell, *finding))
+    return AcceptanceStatus.MORE_OFTEN if more else AcceptanceStatus.ACCEPTED
 
 
 def _went(anomaly: str, since: datetime | None, earlier: Sequence[DatedCell]) -> bool:
@@ -166,6 +188,22 @@ def showing_runs(cell: Cell, anomaly: str) -> int:
     return max(cell.identities.get(anomaly, {}).values(), default=0)
 
 
+def runs_showing(cell: Cell, anomaly: str, identity: str) -> tuple[int, int]:
+    """How many runs of the cell show a finding, and of how many: those that were judged, and all that show it."""
+    runs = cell.identities.get(anomaly, {}).get(identity) or showing_runs(cell, anomaly)
+    return runs, max(runs, cell.runs_judged)
+
+
+def more_often(before: tuple[int, int], now: tuple[int, int]) -> bool:
+    """True where chance does not explain that a larger share of runs, each (number, of all), shows a finding now."""
+    (shown, judged), (runs, all_runs) = before, now
+    if runs * judged <= shown * all_runs:
+        return False
+    from scipy.stats import hypergeom  # noqa: PLC0415 - takes a second, which only what grew pays
+
+    return bool(hypergeom.sf(runs - 1, judged + all_runs, shown + runs, all_runs) < MORE_CHANCE)
+
+
 def missed_by_chance(showing: int, judged: int, silent: int) -> float:
     """The chance that ``silent`` runs show nothing of what ``showing`` of ``judged`` runs did.
 
@@ -187,6 +225,7 @@ def _words(finding: AcceptedFinding) -> str:
     head = {
         AcceptanceStatus.ACCEPTED: f"accepted until {finding.until}",
         AcceptanceStatus.EXPIRED: f"was accepted until {finding.until}",
+        AcceptanceStatus.MORE_OFTEN: f"is accepted, but shows more often than chance explains: {finding.more}",
         AcceptanceStatus.BACK: "was accepted, was gone, and is back",
         AcceptanceStatus.GROWN: "is accepted, but not in this cell",
     }[AcceptanceStatus(finding.status)]

@@ -29,6 +29,7 @@ class CellTally:
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.identities: dict[str, Counter[str]] = {}
+        self.marks: dict[str, str] = {}
         self.permitted: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
@@ -56,6 +57,7 @@ class CellTally:
         self.broken.update(judgement.broken)
         for anomaly in judgement.broken:
             self.identities.setdefault(anomaly, Counter()).update(judgement.identities.get(anomaly, [anomaly]))
+        self.marks |= judgement.marks
         self.permitted.update(judgement.permitted)
         self.runs_stalled += bool(judgement.stalled)
         self.stalled.update(judgement.stalled.values())

@@ -40,6 +40,7 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A finding of a cell that ``accepted.toml`` names, and what that is worth.
 
     ``status`` is a word of :class:`checkers.verdicts.acceptance.AcceptanceStatus`; all but "accepted" are red.
+    ``more`` says how often one that is "more often" shows now, and did.
     """
 
     anomaly: str
@@ -48,6 +49,7 @@ class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     owner: str
     until: date
+    more: str = ""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         witness: the run with the fewest faults that shows the worst finding; None without a finding.
         nearest: the settings to change to be rid of a permitted loss; None without such a loss, or if no such cell was
             run. A broken promise is a defect, and no setting is offered as its cure.
-        identities: of what nothing permits: by anomaly and identity, how many runs show the finding.
+        identities: of what nothing permits: by anomaly and identity, how many runs show the finding; ``marks`` are
+            those of identities that have one (:class:`checkers.verdicts.judgement.Judgement`).
         accepted: those of them that ``accepted.toml`` names; ``excused``: it names all, so no exit code changes.
     """
 
@@ -134,6 +137,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     latency: Latency = msgspec.field(default_factory=Latency)
     readers: CellReaders = msgspec.field(default_factory=CellReaders)
     identities: dict[str, dict[str, int]] = {}
+    marks: dict[str, str] = {}
     accepted: list[AcceptedFinding] = []
     excused: bool = False
 
@@ -148,6 +152,11 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             yield from ((anomaly, identity) for identity in self.identities.get(anomaly) or (anomaly,))
         if self.stalled:
             yield Outcome.STALLED, Outcome.STALLED
+
+    def red(self) -> list[tuple[str, str]]:
+        """Those of them that change the exit code: without an entry that counts."""
+        excused = {(finding.anomaly, finding.identity) for finding in self.accepted if finding.status == "accepted"}
+        return [shown for shown in self.shown() if shown not in excused]
 
 
 def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
@@ -264,4 +273,5 @@ def _cell(tally: CellTally, varying: Sequence[str]) -> Cell:
         latency=tally.latency,
         readers=tally.readers,
         identities={anomaly: dict(runs) for anomaly, runs in tally.identities.items()},
+        marks={name: mark for runs in tally.identities.values() for name in runs if (mark := tally.marks.get(name))},
     )

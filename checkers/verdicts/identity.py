@@ -8,12 +8,13 @@ world are not part of it: the same weakness shows with all of them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from checkers.anomalies import Finding
 from checkers.verdicts.verdict import Verdict
 from nemesis.receipts import Receipt
 from workloads import NEVER, SettingValue
@@ -84,19 +85,34 @@ def _above(value: SettingValue, least: int) -> bool:
     return isinstance(value, (int, float)) and value > least
 
 
-def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> dict[str, list[str]]:
-    """By anomaly, the identities of its listed findings, each once, that of the first finding first.
+def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> dict[str, dict[str, str]]:
+    """By anomaly, the identities of its findings with the mark of each; that of the first listed finding first.
 
     A finding without a moment (a cycle, replicas that differ) belongs to all scenarios of the run.
     """
     scenarios = _scenarios(receipts)
-    by_anomaly: dict[str, list[str]] = {}
-    for anomaly, findings in verdict.anomalies.items():
-        times = verdict.times_us.get(anomaly) or [None] * len(findings)
-        pairs = zip(findings, times, strict=True)
-        each = (identity(anomaly, settings, _around(time_us, scenarios), finding.mark) for finding, time_us in pairs)
-        by_anomaly[anomaly] = list(dict.fromkeys(each))
+    by_anomaly: dict[str, dict[str, str]] = {}
+    for anomaly in verdict.anomalies:
+        each = [(time_us, finding.mark) for finding, time_us in _listed(verdict, anomaly)]
+        each += [(moment.time_us, moment.mark) for moment in verdict.moments.get(anomaly, ())]
+        by_anomaly[anomaly] = {
+            identity(anomaly, settings, _around(time_us, scenarios), mark): mark
+            for time_us, mark in dict.fromkeys(each)
+        }
     return by_anomaly
+
+
+def named(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> Iterator[tuple[str, Finding]]:
+    """Each listed finding with its identity."""
+    scenarios = _scenarios(receipts)
+    for anomaly in verdict.anomalies:
+        for finding, time_us in _listed(verdict, anomaly):
+            yield identity(anomaly, settings, _around(time_us, scenarios), finding.mark), finding
+
+
+def _listed(verdict: Verdict, anomaly: str) -> Iterator[tuple[Finding, int | None]]:
+    findings = verdict.anomalies[anomaly]
+    return zip(findings, verdict.times_us.get(anomaly) or [None] * len(findings), strict=True)
 
 
 def _scenarios(receipts: Sequence[Receipt]) -> list[_Scenario]:

@@ -6,15 +6,16 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from checkers.anomalies import Finding
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import coverage
 from checkers.verdicts.exercised import OLDER, RunsExercised, exercised_by
-from checkers.verdicts.identity import identities
+from checkers.verdicts.identity import identities, named
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
@@ -48,8 +49,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         exercised: the faults that the run put to the test; None from an older version, which did not ask.
         lacks: the evidence that the run's silence lacks, "" if it lacks nothing.
         coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS`.
-        identities: by anomaly, the identities of its listed findings, that of the first finding first; the same defect
-            has the same identity in other runs (:mod:`checkers.verdicts.identity`).
+        identities: by anomaly, the identities of its findings, that of the first finding first; the same defect has the
+            same identity in other runs (:mod:`checkers.verdicts.identity`). ``marks`` are those of identities that have
+            one: what the finding shows beside its anomaly (:attr:`checkers.anomalies.Finding.mark`).
     """
 
     outcome: Outcome
@@ -69,6 +71,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     lacks: str = ""
     coverage: dict[str, int | None] = {}
     identities: dict[str, list[str]] = {}
+    marks: dict[str, str] = {}
 
 
 class VerdictLine(Verdict, kw_only=True):
@@ -123,6 +126,13 @@ class VerdictLine(Verdict, kw_only=True):
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
+def named_findings(line: VerdictLine) -> Iterator[tuple[str, Finding]]:
+    """Each finding that a line lists, with its identity; of a run of ours only."""
+    if line.run is not None:
+        settings = Settings.from_mapping(line.run.settings).to_mapping()
+        yield from named(line, settings, latest_receipts(line.faults))
+
+
 def _judged(verdict: Verdict, run: RunFacts) -> Judgement:
     return judge(Settings.from_mapping(run.settings), verdict, run.exercised_min, run.family.split("+"))
 
@@ -149,6 +159,7 @@ def judge(
     exercised = exercised_by(verdict, receipts, settings, judged=judged)
     lacks = exercised.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
+    identified = identities(verdict, settings.to_mapping(), receipts)
     return Judgement(
         outcome=outcome_of(
             broken=bool(broken),
@@ -173,7 +184,8 @@ def judge(
         exercised=exercised,
         lacks=lacks,
         coverage=coverage(verdict, settings, receipts),
-        identities=identities(verdict, settings.to_mapping(), receipts),
+        identities={anomaly: [*marked] for anomaly, marked in identified.items()},
+        marks={name: mark for marked in identified.values() for name, mark in marked.items() if mark},
     )
 
 

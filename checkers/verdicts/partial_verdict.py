@@ -18,7 +18,6 @@ from checkers.anomalies.cycles import Cycle, EmptyGraph
 from checkers.anomalies.out_of_sync import ANOMALY as OUT_OF_SYNC
 from checkers.anomalies.out_of_sync import ReplicaOutOfSync, replicas_out_of_sync
 from checkers.columns.loading import RowBatch
-from checkers.columns.log import Log
 from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import WorkloadTimes, availability, bounds
@@ -29,6 +28,7 @@ from checkers.measures.latency import latencies
 from checkers.measures.read_availability import read_availability
 from checkers.measures.recovery import recovery
 from checkers.measures.writes_met import fault_exercise
+from checkers.verdicts.moments import moments_of
 from checkers.verdicts.run_in_file import run_of
 from checkers.verdicts.verdict import MEASURES, Measures, Verdict
 from workloads import Function
@@ -105,13 +105,14 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
     _by_partition(batch, partials, workload, reached)
     for partial, phases in zip(partials, batch.phases, strict=True):
         partial.recovery = recovery(phases, partial.undrained)
-    _add_anomalies(log, partials, shown)
+    _add_anomalies(batch, partials, shown)
     for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
         partials[step.history].steps.append(step)
     return partials
 
 
-def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) -> None:
+def _add_anomalies(batch: RowBatch, partials: list[PartialVerdict], shown: int | None) -> None:
+    log = batch.log
     for name, anomaly in ANOMALIES.items():
         if anomaly.kernel is None:
             continue
@@ -124,6 +125,8 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
             partials[number].counts[name] = int(counts[number])
             partials[number].findings[name] = [finding for finding, _ in findings[number]]
             partials[number].times_us[name] = [time_us for _, time_us in findings[number]]
+        for number, moments in moments_of(anomaly.finding, occurrences, log, batch.phases).items():
+            partials[number].moments[name] = moments
 
 
 def _by_partition(batch: RowBatch, partials: list[PartialVerdict], workload: WorkloadTimes, reached: Any) -> None:

@@ -8,11 +8,16 @@ is left on some disk: ``fate`` of a ``lost-write`` is
 * ``in the log``: the leader has it below the end, and the final readers missed it;
 * ``destroyed``: no disk has it;
 * ``unknown``: no disk that could be read has it.
+
+``end`` of findings about a value of a transaction is ``no marker`` where the next marker behind the record, of the same
+producer, has an epoch above the next: with version 2 of transactions each end has the next epoch of its producer, so
+that marker is of a later transaction. With version 1 all ends of a producer have the same, and nothing is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +27,15 @@ from checkers.anomalies.divergent_replicas import ANOMALY as REPLICAS
 from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
 from checkers.anomalies.divergent_tables import ANOMALY as TABLES
 from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
+from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
 from checkers.anomalies.lost_write import Copy, LostWrite
+from checkers.anomalies.transactions import TornTransaction, TransactionRead
 from checkers.columns.ids import Numbers
-from checkers.columns.replica_file import Ends, PartitionEnd
+from checkers.columns.replica_file import Ends, PartitionEnd, TransactionPart
 from checkers.columns.replica_lines import replicas_beside
 from checkers.errors import CheckError
 from checkers.histories.stores import Place
+from checkers.verdicts.moments import Marks, marked, unmarked
 from checkers.verdicts.verdict import Verdict
 
 
@@ -38,19 +46,25 @@ def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None)
     """
     if history is None:
         return verdict
+    replicas = None
     try:
         replicas = replicas_beside(history.parent)
     except (CheckError, OSError) as error:
         if verdict.valid is True:
             verdict.valid, verdict.reason = "unknown", str(error)
-        return verdict
-    if replicas is not None:
-        examine(verdict, *replicas, shown=shown)
+    examine(verdict, replicas, shown=shown)
     return verdict
 
 
-def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None) -> None:
-    """Add the findings of replicas' logs, as :func:`read_replicas` gives them, to ``verdict``."""
+def examine(verdict: Verdict, replicas: tuple[Ends, pa.Table] | None, *, shown: int | None) -> None:
+    """Add the findings of replicas' logs, as :func:`read_replicas` gives them, to ``verdict``, and marks to its own.
+
+    Without such logs nothing has a mark.
+    """
+    if replicas is None:
+        _mark(verdict, unmarked, unmarked)
+        return
+    ends, table = replicas
     columns = _Columns(table)
     logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
     verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())
@@ -62,6 +76,11 @@ def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None)
     }
     add_to(verdict, divergent_tables(tables), shown=shown, name=TABLES.name)
     _add_fates(verdict.findings(LostWrite), ends, columns)
+    ended = partial(_ended, columns=columns)
+    about = [*verdict.findings(TornTransaction), *verdict.findings(TransactionRead)]
+    for finding in about:
+        (finding.end,) = ended(str(finding.key), [finding.value])
+    _mark(verdict, partial(_fates, ends=ends, columns=columns), ended)
 
 
 class _Columns:
@@ -76,6 +95,7 @@ class _Columns:
         self._node, self._offset, self._epoch, self._value = (
             rows.column(name).to_numpy() for name in ("node", "offset", "leader_epoch", "value")
         )
+        self._producer_epoch = rows.column("producer_epoch").to_numpy()
         self._facts = {
             field: rows.column(column).to_numpy().astype(np.int64, copy=False)
             for field, column in (
@@ -133,6 +153,40 @@ class _Columns:
         ):
             copies.setdefault(value, []).append(Copy(node, offset))
         return copies
+
+    def unended(self, key: str, values: Iterable[int]) -> frozenset[int]:
+        """Those of ``values`` whose transaction never ended in ``key``: see the module's text."""
+        if key not in self.names:
+            return frozenset()
+        producer, part = self._facts["producer_ids"], self._facts["parts"]
+        rows = np.flatnonzero((self._key == self.names.index(key)) & (part != TransactionPart.RECORD))
+        rows = rows[np.lexsort((self._offset[rows], producer[rows], self._node[rows]))]
+        ends = np.isin(part[rows], (TransactionPart.ABORT, TransactionPart.COMMIT))
+        markers = rows[ends]
+        sent = np.flatnonzero(~ends & np.isin(self._value[rows], list(values)))
+        behind = np.searchsorted(np.flatnonzero(ends), sent)
+        sent, behind = sent[behind < len(markers)], behind[behind < len(markers)]
+        record, marker = rows[sent], markers[behind]
+        same = (self._node[record] == self._node[marker]) & (producer[record] == producer[marker])
+        later = self._producer_epoch[marker] > self._producer_epoch[record] + 1
+        return frozenset(self._value[record[same & later]].tolist())
+
+
+def _mark(verdict: Verdict, fates: Marks, ended: Marks) -> None:
+    """Put the marks of all findings in the place of their values: fates of lost writes, ends of transactions."""
+    verdict.moments = {
+        name: marked(moments, fates if name == LOST_WRITE.name else ended) for name, moments in verdict.moments.items()
+    }
+
+
+def _ended(key: str, values: Sequence[int], *, columns: _Columns) -> Iterator[str]:
+    unended = columns.unended(key, values)
+    yield from ("no marker" if value in unended else "" for value in values)
+
+
+def _fates(key: str, values: Sequence[int], *, ends: Ends, columns: _Columns) -> Iterator[str]:
+    copies = columns.copies(key, values)
+    yield from (_fate(copies.get(value, []), key, ends) for value in values)
 
 
 def _add_fates(findings: Sequence[LostWrite], ends: Ends, columns: _Columns) -> None:

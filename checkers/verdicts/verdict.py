@@ -20,6 +20,7 @@ from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.measures.transaction_counts import TransactionCounts
 from checkers.measures.writes_met import FaultExercise
+from checkers.verdicts.moments import Moment, joined
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from nemesis.receipts import Receipt
 from workloads import SettingValue
@@ -31,13 +32,15 @@ class Measures(msgspec.Struct, kw_only=True):
     """Counts and measures of what happened in a history, or in some of its log partitions.
 
     ``counts`` are findings by anomaly, never capped; ``times_us`` the moments of those that are listed, on the run's
-    clock (of the lost write, of the wrong read; None where it is not known). ``faults`` are the receipts found in the
+    clock (of the lost write, of the wrong read; None where it is not known), ``moments`` those of all findings, one of
+    each stretch between changes of faults; only in runs of ours. ``faults`` are the receipts found in the
     history, ``fault_exercise`` the writes that each of them met; None in a verdict of an older version, which did not
     count them.
     """
 
     counts: dict[str, int] = {}
     times_us: dict[str, list[int | None]] = {}
+    moments: dict[str, list[Moment]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     read_availability: dict[str, ReadAvailability] = {}
@@ -73,6 +76,8 @@ class Measures(msgspec.Struct, kw_only=True):
             self.consume_counts[times] = self.consume_counts.get(times, 0) + number
         for name, number in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
+        for name, moments in other.moments.items():
+            self.moments[name] = joined(self.moments.get(name, ()), moments)
 
 
 #: The fields that are measures as :class:`checkers.measures.measure.Measure` has them.

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import difflib
 import getpass
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 
-from checkers import Acceptance, Cell, accepting
-from harness.campaigns.comparison import Ran, fits, ran_by, read_results, red_sentences
+from checkers import Acceptance, Cell, accepting, runs_showing
+from harness.campaigns.comparison import (
+    Ran,
+    accept_commands,
+    consequences_of,
+    fits,
+    ran_by,
+    read_results,
+    red_sentences,
+)
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.ground.errors import EXIT_HELD, NamedWronglyError
 from harness.ground.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
 from harness.records.accepted_file import add_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
+from harness.records.verdict_lines import read_lines, verdicts_in
 from workloads import unknown_name
 
 #: Digits of an identity that are enough, where no other begins with them.
 PREFIX_MIN: Final = 4
+#: How alike a wrong ID and the one that was meant are, and how many are listed.
+NEAR: Final = 0.6
+LISTED_MAX: Final = 12
 
 
 @click.command()
 @click.argument("directory", type=path_type, metavar="DIR")
-@click.argument("what", metavar="ID")
+@click.argument("what", metavar="ID...", nargs=-1, required=True)
 @click.option("--reason", required=True, help="Why it is accepted.")
 @click.option(
     "--until", "until_", required=True, metavar="DAY", help="The last day on which it is accepted: 2027-01-31."
@@ -38,7 +51,7 @@ PREFIX_MIN: Final = 4
 def accept(
     terminal: Terminal,
     directory: Path,
-    what: str,
+    what: Sequence[str],
     *,
     reason: str,
     until_: str,
@@ -46,13 +59,14 @@ def accept(
     only: Sequence[str],
     into: Path | None,
 ) -> int:
-    """Accept a finding of the campaign or soak in DIR until a day.
+    """Accept findings of the campaign or soak in DIR until a day.
 
-    ID is the finding's identity (or how it begins), the name of an anomaly for all its findings, or the number of a
+    An ID is a finding's identity (or how it begins), the name of an anomaly for all its findings, or the number of a
     page in docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the
-    finding. From the next campaign or night on the finding is shown and counted in these cells, but until that day no
-    command fails because of it. In another cell it still fails, and also if it was gone and is back. Other findings
-    for which such a cell still fails are named: a consequence of the same loss needs an entry of its own.
+    finding, with its consequences: findings about the same writes, which no run shows without it. From the next
+    campaign or night on they are shown and counted in these cells, but until that day no command fails because of
+    them. It still fails in another cell, if they were gone and are back, or if they show more often than chance
+    explains. Other findings for which such a cell still fails are named.
     """
     record = read_campaign_record(directory)
     if record is None:
@@ -63,28 +77,34 @@ def accept(
         raise NamedWronglyError(f"--until {until} is before {began.date()}, when {directory} began; name a later day")
     path = into or _beside_the_plan(record)
     cells = read_results(directory).cells
-    named = _named(what, cells.values(), record, only)
+    named = _named(what, cells.values(), record, directory, only)
     entries = [
         Acceptance(
             identity=identity,
             anomaly=anomaly,
-            cells=tuple(keys),
+            cells=tuple(named[anomaly, identity, number]),
             reason=reason,
             owner=owner or _user(),
             until=until,
             since=began,
-            finding=what if what in product_findings() else "",
+            shown={key: runs_showing(cells[key], anomaly, identity) for key in named[anomaly, identity, number]},
+            consequences=tuple(consequences),
+            finding=number,
         )
-        for (anomaly, identity), keys in named.items()
+        for (anomaly, identity, number), consequences in _consequences(named, cells, directory).items()
     ]
     add_accepted(path, entries)
+    anomalies = {identity: anomaly for cell in cells.values() for anomaly, identity in cell.shown()}
     lines = [
-        f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))} in {', '.join(entry.cells)}"
+        f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))}"
+        f"{''.join(f', with {anomalies[one]} {one}' for one in entry.consequences)} in {', '.join(entry.cells)}"
         for entry in entries
     ]
-    here = (cells[key] for key in dict.fromkeys(key for entry in entries for key in entry.cells))
-    red = [*red_sentences(accepting(here, read_accepted(path.parent), record.began))]
-    terminal.answer({"file": str(path), "accepted": entries, "stays_red": red}, [*lines, *red, str(path)])
+    here = [cells[key] for key in dict.fromkeys(key for entry in entries for key in entry.cells)]
+    here = accepting(here, read_accepted(path.parent), record.began)
+    red = [*red_sentences(here)]
+    rest = [*accept_commands(str(directory), here)]
+    terminal.answer({"file": str(path), "accepted": entries, "stays_red": red}, [*lines, *red, *rest, str(path)])
     return EXIT_HELD
 
 
@@ -110,31 +130,77 @@ def _beside_the_plan(record: CampaignRecord) -> Path:
     return plan.with_name(ACCEPTED_FILE)
 
 
+#: A finding that is named: its anomaly, its identity ("": each of the anomaly), the number of its page or "".
+_Name: TypeAlias = tuple[str, str, str]
+
+
 def _named(
-    what: str, cells: Collection[Cell], record: CampaignRecord, only: Sequence[str]
-) -> dict[tuple[str, str], list[str]]:
-    """By anomaly and identity ("": each of the anomaly), the cells in which ``what`` is shown."""
+    words: Sequence[str], cells: Collection[Cell], record: CampaignRecord, directory: Path, only: Sequence[str]
+) -> dict[_Name, list[str]]:
+    """The cells in which what ``words`` name is shown."""
     keys_here = dict.fromkeys(cell.key for cell in cells)
     if strange := [key for key in only if key not in keys_here]:
         raise NamedWronglyError(unknown_name("cell", strange[0], keys_here))
-    named: dict[tuple[str, str], list[str]] = {}
-    for cell in cells:
-        for anomaly, identity in cell.shown() if not only or cell.key in only else ():
-            if _is_named(what, cell, anomaly, identity, ran_by(record, cell)):
-                all_of_it = anomaly in {what, identity}
-                keys = named.setdefault((anomaly, "" if all_of_it else identity), [])
-                keys.extend([] if cell.key in keys else [cell.key])
-    by_prefix = {identity for _, identity in named if identity}
-    if not named:
-        offered = dict.fromkeys(word for cell in cells for pair in cell.shown() for word in pair[::-1])
-        shows = f"it has {', '.join(offered)}" if offered else "it has no findings that nothing permits"
-        raise NamedWronglyError(f'no finding of this campaign is called "{what}"; {shows}')
-    if len(by_prefix) > 1 and what not in product_findings():
-        raise NamedWronglyError(f"several findings begin with {what}: {', '.join(sorted(by_prefix))}; name one of them")
+    named: dict[_Name, list[str]] = {}
+    for what in dict.fromkeys(words):
+        mine = {
+            ((anomaly, "", "") if anomaly in {what, identity} else (anomaly, identity, _number(what)), cell.key)
+            for cell in cells
+            if not only or cell.key in only
+            for anomaly, identity in cell.shown()
+            if _is_named(what, cell, (anomaly, identity), ran_by(record, cell))
+        }
+        if not mine:
+            raise NamedWronglyError(_not_here(what, cells, directory))
+        by_prefix = {identity for (_, identity, number), _ in mine if identity and not number}
+        if len(by_prefix) > 1:
+            several = ", ".join(sorted(by_prefix))
+            raise NamedWronglyError(f"several findings begin with {what}: {several}; name one of them")
+        for name, key in sorted(mine):
+            named.setdefault(name, []).append(key)
     return named
 
 
-def _is_named(what: str, cell: Cell, anomaly: str, identity: str, ran: Collection[Ran]) -> bool:
+def _number(what: str) -> str:
+    return what if what in product_findings() else ""
+
+
+def _is_named(what: str, cell: Cell, shown: tuple[str, str], ran: Collection[Ran]) -> bool:
+    anomaly, identity = shown
     if (product := product_findings().get(what)) is not None:
         return fits(product, cell, anomaly, ran)
     return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))
+
+
+def _not_here(what: str, cells: Iterable[Cell], directory: Path) -> str:
+    """Say what is nearest to a wrong ID, and where those of the campaign stand."""
+    offered = dict.fromkeys(word for cell in cells for shown in cell.shown() for word in shown[::-1])
+    if not offered:
+        return f'no finding of this campaign is called "{what}": it has no findings that nothing permits'
+    near = difflib.get_close_matches(what.lower(), offered, n=1, cutoff=NEAR)
+    by_begin = [word for word in offered if word.startswith(what[:PREFIX_MIN])]
+    nearest = f'; did you mean "{(by_begin or near)[0]}"?' if by_begin or near else ";"
+    some = ", ".join(list(offered)[:LISTED_MAX]) + (", ..." if len(offered) > LISTED_MAX else "")
+    return (
+        f'no finding of this campaign is called "{what}"{nearest} it has {some}; each stands '
+        f"in the line that accepts it, in {directory / 'matrix.md'} and report.html"
+    )
+
+
+def _consequences(
+    named: Mapping[_Name, Sequence[str]], cells: Mapping[str, Cell], directory: Path
+) -> dict[_Name, list[str]]:
+    """What is named and follows from nothing else that is, with what follows from each."""
+    heads = {
+        identity: name
+        for name, keys in named.items()
+        for key in keys
+        for identity in ([name[1]] if name[1] else cells[key].identities.get(name[0], [name[0]]))
+    }
+    keys = {key for each in named.values() for key in each}
+    lines = read_lines(directory).lines.values() if verdicts_in(directory) else ()
+    here = (line for line in lines if line.run and f"{line.run.world}/{line.run.cell}" in keys)
+    followed: dict[_Name, list[str]] = {}
+    for head, consequences in consequences_of([*heads], here).items():
+        followed.setdefault(heads[head], []).extend(consequences)
+    return followed

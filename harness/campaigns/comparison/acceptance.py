@@ -6,14 +6,31 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from checkers import AcceptanceStatus, AcceptedFinding, Cell, counted
-from harness.campaigns.comparison.finding_sentences import LISTED_MAX
+from harness.ground.machine.this_call import command
+
+#: Findings that are listed, and those that a line accepts: behind it the command says what is left.
+LISTED_MAX: Final = 12
 
 _HEADS: Final = {
     AcceptanceStatus.GROWN: "accepted elsewhere, and now in",
+    AcceptanceStatus.MORE_OFTEN: "accepted, and more often than chance explains in",
     AcceptanceStatus.BACK: "was accepted and gone, and is back in",
     AcceptanceStatus.EXPIRED: "accepted no longer in",
     AcceptanceStatus.ACCEPTED: "accepted in",
 }
+
+
+def accept_command(directory: str, identities: Iterable[str]) -> str:
+    """The command that accepts findings of the campaign in ``directory``."""
+    few = list(dict.fromkeys(identities))[:LISTED_MAX]
+    return command("accept", directory, *few, "--reason", "WHY", "--until", "DAY")
+
+
+def accept_commands(directory: str, cells: Iterable[Cell]) -> Iterator[str]:
+    """Two lines for each cell that is red: the command that accepts what is red there."""
+    for cell in [cell for cell in cells if cell.red()][:LISTED_MAX]:
+        yield f"To accept what {cell.key} shows until a day:"
+        yield f"  {accept_command(directory, (identity for _, identity in cell.red()))}"
 
 
 def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
@@ -37,24 +54,22 @@ def red_sentences(cells: Iterable[Cell]) -> Iterator[str]:
     unnamed = [(cell.key, others) for cell in cells if cell.accepted and (others := [*_unnamed(cell)])]
     for key, others in unnamed[:LISTED_MAX]:
         more = f" and {len(others) - LISTED_MAX:,} more" if len(others) > LISTED_MAX else ""
-        yield (
-            f"{key} still fails: no entry names {', '.join(others[:LISTED_MAX])}{more}; consequences of an accepted "
-            "finding need entries too."
-        )
+        yield f"{key} still fails: no entry names {', '.join(map(_name, others[:LISTED_MAX]))}{more}."
     if len(unnamed) > LISTED_MAX:
         yield f"... and {len(unnamed) - LISTED_MAX:,} more cells still fail."
 
 
-def _unnamed(cell: Cell) -> Iterator[str]:
+def _unnamed(cell: Cell) -> Iterator[tuple[str, str]]:
     named = {(finding.anomaly, finding.identity) for finding in cell.accepted}
-    yield from (_name(*shown) for shown in cell.shown() if shown not in named)
+    yield from (shown for shown in cell.shown() if shown not in named)
 
 
-def _name(anomaly: str, identity: str) -> str:
-    return " ".join(dict.fromkeys((anomaly, identity)))
+def _name(shown: tuple[str, str]) -> str:
+    return " ".join(dict.fromkeys(shown))
 
 
 def _line(finding: AcceptedFinding, cell: Cell) -> str:
-    name = _name(finding.anomaly, finding.identity)
+    name = _name((finding.anomaly, finding.identity))
     head = _HEADS[AcceptanceStatus(finding.status)]
-    return f"{head} {cell.key}: {name}, until {finding.until} ({finding.owner}: {finding.reason})."
+    more = f": {finding.more}" if finding.more else ""
+    return f"{head} {cell.key}: {name}{more}, until {finding.until} ({finding.owner}: {finding.reason})."

@@ -26,12 +26,15 @@ def states(entry: ExpectedOutcomes) -> bool:
 def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> Iterator[str]:
     """A sentence without its full stop for each cell that is not as expected, and for each outcome that did not come.
 
-    Nothing is said of a cell that no entry fits.
+    Of a cell that no entry fits only what alarms is said: where a plan states something, a broken promise elsewhere is
+    no silence.
     """
     fitting: dict[int, list[Cell]] = {}
     for cell in cells:
         number = _fitting(expected, cell)
         if number is None:
+            if expected and cell.outcome.alarming:
+                yield f"{cell.key}: {cell.outcome}, and no entry expects that of the cell"
             continue
         fitting.setdefault(number, []).append(cell)
         entry = expected[number]

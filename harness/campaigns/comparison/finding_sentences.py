@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from checkers import counted
+from checkers import Cell, counted
+from harness.campaigns.comparison.acceptance import LISTED_MAX, accept_command
 from harness.campaigns.comparison.cell_anomalies import CellAnomaly, CellFinding, Chance, FindingStatus
 from harness.campaigns.comparison.findings import Example, smallest
 from harness.ground.machine.this_call import command
 
-#: Cells with findings that have sentences.
-LISTED_MAX: Final = 12
 #: The words of a status before a cell, in the order of sentences.
 _BEFORE_CELL: Final = {
     FindingStatus.NEW: "new in",
@@ -26,17 +25,22 @@ _NEARLY_NONE: Final = 0.0001
 _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
 
-def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]:
+def finding_sentences(kinds: Iterable[CellAnomaly], after: str, cells: Iterable[Cell] = ()) -> Iterator[str]:
     """Some lines for each cell and status: what, the smallest run with its scenarios, the command that shows it again.
 
-    ``after`` is the directory of the latest night.
+    ``after`` is the directory of the latest night, ``cells`` are its own: what is red there has the command that
+    accepts it.
     """
+    red = {(cell.key, identity) for cell in cells for _, identity in cell.red()}
     together: dict[tuple[FindingStatus, str, str], list[CellAnomaly]] = {}
     for anomaly in sorted(kinds, key=lambda anomaly: list(_BEFORE_CELL).index(anomaly.status)):
         together.setdefault((anomaly.status, anomaly.cell, anomaly.why), []).append(anomaly)
     for anomalies in list(together.values())[:LISTED_MAX]:
         yield _head(anomalies)
         yield from _silence(anomalies) if anomalies[0].status is FindingStatus.GONE else _again(anomalies, after)
+        here = [finding.identity for each in anomalies for finding in each.findings if finding.seen]
+        if unaccepted := [identity for identity in here if (anomalies[0].cell, identity) in red]:
+            yield f"  {accept_command(after, unaccepted)}"
     if len(together) > LISTED_MAX:
         yield f"... and {len(together) - LISTED_MAX:,} more such cells."
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from checkers import Cell, Outcome, quantile_us, seconds
-from harness.campaigns.comparison.acceptance import accepted_sentences
+from harness.campaigns.comparison.acceptance import LISTED_MAX, accepted_sentences
 from harness.campaigns.comparison.changes import Change, Compared
-from harness.campaigns.comparison.finding_sentences import LISTED_MAX, each_finding, finding_sentences
+from harness.campaigns.comparison.finding_sentences import each_finding, finding_sentences
 from harness.campaigns.comparison.settings import Differences
 from workloads import spelled
 
@@ -75,8 +75,9 @@ def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
         yield "Findings are not compared: of one of the two only a matrix is left."
     elif not compared.kinds:
         yield "Findings that nothing permits: none in either."
-    yield from finding_sentences(compared.kinds, compared.after)
-    yield from accepted_sentences(cell.after for cell in compared.cells if cell.after)
+    cells = [cell.after for cell in compared.cells if cell.after]
+    yield from finding_sentences(compared.kinds, compared.after, cells)
+    yield from accepted_sentences(cells)
     yield from each_finding(compared.kinds) if all_ else ()
 
 

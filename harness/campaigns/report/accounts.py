@@ -23,6 +23,7 @@ from checkers import (
     WriteView,
     latest_receipts,
 )
+from harness.campaigns.comparison import accept_command
 from harness.campaigns.report.finding_chart import FindingChart, finding_chart
 from harness.campaigns.report.loading import CampaignFiles
 from harness.campaigns.report.loss_chart import loss_chart
@@ -54,7 +55,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     ``chart`` is a drawing as SVG, empty where there is nothing to draw or no room, and ``has_offsets`` says that it has
     its lower panel; ``chart_words`` explain it where it is another one than that of a write; ``over_time`` is that of
     the whole run; ``explanation`` is what ``ackproof explain`` left;
-    ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
+    ``command`` reruns the run; ``accept`` accepts what is red in the cell, "" where nothing is; ``finding`` are the
+    plain ones of the checker's fields.
     """
 
     cell: Cell
@@ -68,6 +70,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     over_time: Markup
     explanation: Explanation | None
     command: str
+    accept: str
     finding: PlainFields
     anomaly: str
     run: str
@@ -127,6 +130,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),
         command=rerun_command(files.directory, cell, witness),
+        accept=accept_command(str(files.directory), (name for _, name in cell.red())) if cell.red() else "",
         finding=plain_fields(finding),
         anomaly=witness.anomaly,
         run=witness.run,

@@ -100,6 +100,7 @@ def _defects(accounts: Sequence[Account]) -> Iterator[str]:
             "",
             f"    {' '.join(account.command.splitlines())}",
             "",
+            *([f"Accept what the cell shows: `{account.accept}`", ""] if account.accept else []),
             "</details>",
         )
     if len(accounts) > _ACCOUNTS_MAX:

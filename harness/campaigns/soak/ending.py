@@ -57,16 +57,17 @@ def end(
     results = results.with_cells(
         accepting(results.cells.values(), read_accepted(directory), asked.began, cells_before(earlier, results))
     )
-    matrix = matrix_of(list(results.cells.values()), len(plan.cells))
+    cells = list(results.cells.values())
+    matrix = matrix_of(cells, len(plan.cells))
     night = _night(directory, asked, state, results)
     before = [night.results for night in earlier]
     kinds = cell_anomalies_of(before, results)
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     if earlier:
         lines += _memory([*earlier, night], kinds)
-    lines += [*finding_sentences(kinds, str(directory)), *accepted_sentences(results.cells.values())]
+    lines += [*finding_sentences(kinds, str(directory), cells), *accepted_sentences(cells)]
     record = campaign_record(asked, plan, state, "interrupted" if why else "completed")
-    lines += offered_sentences(directory, results.cells.values(), record)
+    lines += offered_sentences(directory, cells, record)
     lines += _tried(state)
     report = None
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkers import SITUATIONS
-from harness.campaigns.comparison import CellAnomaly, FindingStatus, cell_anomalies_of
+from harness.campaigns.comparison import CellAnomaly, FindingStatus, accept_command, cell_anomalies_of
 from harness.campaigns.report import trend_chart
 from harness.campaigns.soak.nights import Night, accumulated
 from harness.ground.templates import templates_of
@@ -39,11 +39,19 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
             ],
             cells=accumulated(nights),
             anomalies=anomalies,
+            accept=lambda anomaly: _accept(str(directory), anomaly, nights[-1]),
             charts=[(title, trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines],
         )
     )
     write_file(path := directory / TREND_FILE, page.encode())
     return path
+
+
+def _accept(directory: str, anomaly: CellAnomaly, night: Night) -> str:
+    """The command that accepts what the night shows of an anomaly; "" where nothing of it is red."""
+    cell = night.results.cells.get(anomaly.cell)
+    red = [identity for name, identity in (cell.red() if cell else ()) if name == anomaly.anomaly]
+    return accept_command(directory, red) if red else ""
 
 
 def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:

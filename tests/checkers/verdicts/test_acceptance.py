@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from checkers import Acceptance, AcceptanceStatus, Cell, DatedCell, accepting, matrix_of, still_back
-from checkers.verdicts.acceptance import missed_by_chance
+from checkers.verdicts.acceptance import acceptance_words, missed_by_chance
 from tests.harness.campaigns.comparison.conftest import STRONG, night, run_lines
 
 KEY = "simulated/c/kill"
@@ -76,6 +76,36 @@ def test_a_finding_that_was_gone_and_is_back_is_red_until_it_is_accepted_anew() 
     assert status(judged(LOSSY, first, earlier=tuple(nights[:2]))) == ["back"]
     assert status(judged(LOSSY, first, earlier=tuple(nights))) == ["back"]
     assert status(judged(LOSSY, entry(since=datetime(2027, 1, 3, tzinfo=UTC)), earlier=tuple(nights))) == ["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("before", "runs", "losing", "expected"),
+    [
+        ((1, 20), 20, 20, "more often"),
+        ((1, 20), 20, 6, "accepted"),  # with a chance of 4.6 %
+        ((1, 20), 20, 1, "accepted"),
+        ((20, 20), 20, 1, "accepted"),
+        ((1, 1), 20, 20, "accepted"),
+        ((1, 5), 6, 6, "accepted"),
+        (None, 20, 20, "accepted"),
+    ],
+)
+def test_a_finding_that_shows_in_more_runs_than_chance_explains_is_red(
+    before: tuple[int, int] | None, runs: int, losing: int, expected: str
+) -> None:
+    cell = judged(cell_of(runs=runs, losing=losing), entry(shown={KEY: before} if before else {}))
+    assert (status(cell), cell.excused) == ([expected], expected == "accepted")
+    if not cell.excused:
+        words = "is accepted, but shows more often than chance explains: 20 of 20 runs, 1 of 20 when it was accepted"
+        assert acceptance_words(cell) == f"{words} (ann: KAFKA-1)"
+
+
+def test_consequences_are_accepted_with_their_finding_and_grow_as_it_does() -> None:
+    both = night("n", run_lines(STRONG, losing=2), run_lines(STRONG, losing=2, anomaly="unseen")).cells[KEY]
+    (unseen,) = both.identities["unseen"]
+    assert not judged(both, entry()).excused
+    assert judged(both, entry(consequences=(unseen,), shown={KEY: (2, 6)})).excused
+    assert status(judged(both, entry(consequences=(unseen,), until=date(2027, 1, 1)))) == ["expired", "expired"]
 
 
 def test_silence_of_a_rare_finding_or_of_runs_that_prove_nothing_is_not_freedom() -> None:

@@ -16,6 +16,7 @@ from harness.plan import read_plan
 from harness.records.accepted_file import parse_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.verdict_lines import write_matrix
+from tests.checkers.findings import a_finding
 from tests.harness.campaigns.comparison.conftest import STRONG, run_lines, write_campaign
 
 KEY = "kafka/c/kill"
@@ -30,9 +31,9 @@ def campaign(tmp_path: Path):
     (tmp_path / "mine.toml").write_text(PLAN)
 
     def make(
-        name: str, *more: Iterator[VerdictLine], cell: str = "c/kill", began: str = "2027-01-01T00:00:00+00:00"
+        name: str, *more: Iterator[VerdictLine], losing: int = 2, began: str = "2027-01-01T00:00:00+00:00"
     ) -> Path:
-        directory = write_campaign(tmp_path / name, run_lines(STRONG, losing=2, world="kafka", cell=cell), *more)
+        directory = write_campaign(tmp_path / name, run_lines(STRONG, losing=losing, world="kafka"), *more)
         record = CampaignRecord(
             name=name,
             seed=1,
@@ -86,8 +87,12 @@ def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_e
     first, later = campaign("1", iter(unseen)), campaign("2", iter(unseen), began="2027-01-02T00:00:00+00:00")
     (identity,) = read_results(first).cells[KEY].identities["unseen"]
     assert accept(first, "lost-write", "--until", "2027-01-31") == 0
-    red = f"{KEY} still fails: no entry names unseen {identity}; consequences of an accepted finding need entries too."
-    assert red in capsys.readouterr().out.splitlines()
+    red = f"{KEY} still fails: no entry names unseen {identity}."
+    assert capsys.readouterr().out.splitlines()[1:4] == [
+        red,
+        f"To accept what {KEY} shows until a day:",
+        f"  ackproof accept {first} {identity} --reason WHY --until DAY",
+    ]
 
     def night() -> tuple[int, list[str]]:
         (later / "accepted.toml").write_text((tmp_path / "accepted.toml").read_text())
@@ -102,6 +107,41 @@ def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_e
     assert (code, red in said) == (0, False)
 
 
+def shown_together(*others: tuple[str, dict[str, object]]) -> Iterator[VerdictLine]:
+    """Two runs of twelve whose lost write 7 shows as other anomalies, too."""
+    findings = {"lost-write": [a_finding("lost-write", key="ackproof-0", value=7)]}
+    findings |= {anomaly: [a_finding(anomaly, key="ackproof-0", **facts)] for anomaly, facts in others}
+    lines = run_lines(
+        STRONG, runs=12, losing=2, world="kafka", anomalies=findings, counts=dict.fromkeys(findings, 1), valid=False
+    )
+    yield from [*lines][-2:]
+
+
+def test_a_defect_that_shows_as_three_anomalies_is_accepted_once(
+    campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about_it = (("unseen", {"unseen": 1, "messages": [6, 7]}), ("poll-skip", {"skipped": [7]}))
+    runs = [*shown_together(*about_it, ("corrupt-read", {"value": 8}))]
+    first = campaign("1", iter(runs), losing=0)
+    cell = read_results(first).cells[KEY]
+    (lost,), (unseen,), (skip,), (other,) = (
+        cell.identities[name] for name in ("lost-write", "unseen", "poll-skip", "corrupt-read")
+    )
+    assert accept(first, lost, "--until", "2027-01-31") == 0
+    (entry,) = read_accepted(tmp_path)
+    assert (entry.identity, {*entry.consequences}) == (lost, {unseen, skip})
+    assert entry.shown == {KEY: (2, 12)}
+    out = capsys.readouterr().out.splitlines()
+    assert f"with unseen {unseen}" in out[0]
+    assert f"with poll-skip {skip}" in out[0]
+    assert out[1] == f"{KEY} still fails: no entry names corrupt-read {other}."  # it is of another write
+    without = [*run_lines(STRONG, runs=13, losing=1, world="kafka", anomaly="poll-skip")][-1:]
+    alone = campaign("2", iter(runs), iter(without), losing=0)
+    (tmp_path / "accepted.toml").unlink()
+    assert accept(alone, lost, skip, unseen, "--until", "2027-01-31") == 0
+    assert [(each.identity, each.consequences) for each in read_accepted(tmp_path)] == [(lost, (unseen,)), (skip, ())]
+
+
 def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path: Path) -> None:
     (tmp_path / "accepted.toml").write_text("# ours\n")
     assert accept(campaign("1"), "lost-write", "--until", "2027-01-31", "--cell", KEY) == 0
@@ -109,7 +149,7 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
     text = (tmp_path / "accepted.toml").read_text()
     assert text.startswith("# ours\n")
     by_name, by_number = parse_accepted(text, "")
-    assert (by_name.identity, by_name.anomaly) == ("", "lost-write")
+    assert (by_name.identity, by_name.anomaly, by_name.shown) == ("", "lost-write", {KEY: (2, 10)})
     assert (by_number.finding, by_number.anomaly, bool(by_number.identity)) == ("002", "lost-write", True)
     assert tomllib.loads(text)["accepted"][0]["reason"] == "KAFKA-1"
 
@@ -117,7 +157,15 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("ffff", "--until", "2027-01-31"), 'no finding of this campaign is called "ffff"'),
+        (
+            ("ffff", "--until", "2027-01-31"),
+            (
+                'no finding of this campaign is called "ffff"; it has IDENTITY, lost-write; each stands in the line '
+                "that accepts it, in CAMPAIGN/matrix.md and report.html"
+            ),
+        ),
+        (("lost-writes", "--until", "2027-01-31"), '"lost-writes"; did you mean "lost-write"? it has'),
+        (("IDENTITY0", "--until", "2027-01-31"), '"IDENTITY0"; did you mean "IDENTITY"? it has'),
         (("006", "--until", "2027-01-31"), 'no finding of this campaign is called "006"'),
         (("lost-write", "--until", "2026-12-31"), "--until 2026-12-31 is before 2027-01-01"),
         (("lost-write", "--until", "soon"), '--until "soon" is not a day'),
@@ -128,8 +176,11 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
 def test_what_cannot_be_accepted_is_refused(
     campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
 ) -> None:
-    assert accept(campaign("1"), *words) == 64
-    assert message in capsys.readouterr().err
+    directory = campaign("1")
+    (identity,) = read_results(directory).cells[KEY].identities["lost-write"]
+    assert accept(directory, words[0].replace("IDENTITY", identity), *words[1:]) == 64
+    message = message.replace("IDENTITY", identity).replace("CAMPAIGN", str(directory))
+    assert message in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "accepted.toml").exists()
 
 
@@ -165,6 +216,13 @@ def test_where_the_plan_is_gone_the_place_must_be_said(campaign, tmp_path, capsy
         (
             "[[accepted]]\nidentity = 'a'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\nsince = 1\n",
             "accepted[0].since: takes a time, such as 2027-01-31T12:00:00Z, not 1",
+        ),
+        (
+            (
+                "[[accepted]]\nanomaly = 'unseen'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n"
+                "shown = { c = [3, 2] }\n"
+            ),
+            "accepted[0].shown.c: takes how many runs showed it, and of how many, not 3, 2",
         ),
         ("[[accepted]]\nuntill = 2027-01-01\n", "until"),
     ],

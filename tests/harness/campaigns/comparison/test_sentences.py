@@ -33,6 +33,7 @@ def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_show
         f"new in {KEY}: lost-write; 1 finding, in 2 of 10 runs.",
         "  smallest: 1 fault of leader, seed 9",
         f"  ackproof replay B/{RUN}",
+        "  ackproof accept B 213714bb57bc --reason WHY --until DAY",
     ]
 
 

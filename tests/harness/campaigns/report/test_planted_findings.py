@@ -17,13 +17,13 @@ from checkers import ANOMALIES, Finding, check_one
 from checkers.anomalies.cycles import CYCLES
 from checkers.anomalies.order import ORDER
 from harness.campaigns.campaign.witnesses import choose_witnesses
-from harness.campaigns.comparison import FindingStatus, compare_results, finding_sentences, read_results
+from harness.campaigns.comparison import FindingStatus, accept_command, compare_results, finding_sentences, read_results
 from harness.campaigns.report import write
 from harness.campaigns.report.accounts import Account, accounts_of
 from harness.campaigns.report.finding_chart import RENDERERS
 from harness.campaigns.report.loading import read_campaign
 from harness.records.files import HISTORY
-from harness.records.verdict_lines import write_matrix
+from harness.records.verdict_lines import read_matrix, write_matrix
 from tests.harness.campaigns.report.conftest import empty_campaign
 from workloads.settings import Settings
 
@@ -172,6 +172,12 @@ def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:
         assert failure.get("message") == f"1 {name} in 1 run"
         assert words in str(failure.text)
         assert "Run it again: ackproof run" in str(failure.text)
+    lines = [accept_command(str(planted), [name for _, name in cell.red()]) for cell in read_matrix(planted).cells]
+    assert len(lines) == len(WORDS)
+    markdown = (planted / "matrix.md").read_text(encoding="utf-8")
+    told = lines[:10]  # as many accounts as the table's file has
+    assert all(line in page for line in lines)
+    assert sum(f"`{line}`" in markdown for line in lines) == len(told)
 
 
 def test_a_campaign_after_a_clean_one_says_which_are_new(planted: Path, tmp_path: Path) -> None:

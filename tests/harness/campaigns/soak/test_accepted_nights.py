@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Outcome
-from harness.campaigns.comparison import compare_results, read_results
+from harness.campaigns.comparison import accept_command, compare_results, read_results
 from harness.campaigns.report.junit import as_junit, cases_of
 from harness.campaigns.report.markdown import as_markdown
 from harness.campaigns.soak.ending import Ending, end
@@ -82,8 +82,17 @@ def test_a_night_whose_known_finding_is_in_another_cell_is_red(night) -> None:
     assert any(words.startswith("accepted in ") for words in spread.sentences)
 
 
-def test_a_night_that_shows_one_finding_more_than_is_accepted_is_red(night) -> None:
+def test_a_night_that_shows_one_finding_more_than_is_accepted_is_red_and_says_what_accepts_it(night) -> None:
     assert night(1, entry(IDENTITIES[0]))[0].exit_code == 1
+    ending, directory = night(2, entry(IDENTITIES[0]))
+    line = accept_command(str(directory), IDENTITIES[1:])
+    assert f"  {line}" in ending.sentences
+    page = (directory / "nights.html").read_text()
+    assert f"<code>{line}</code>" in page
+    green, directory = night(3, BOTH)
+    assert green.exit_code == 0
+    assert not [words for words in green.sentences if "ackproof accept" in words]
+    assert "ackproof accept" not in (directory / "nights.html").read_text()
 
 
 def test_a_finding_that_was_gone_and_is_back_reddens_the_night_its_report_and_what_compares_it(

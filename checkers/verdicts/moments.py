@@ -1,0 +1,91 @@
+"""Reduces all findings of an anomaly to what tells their defects apart, so that identities are of all and not of some.
+
+A verdict lists the first findings of many. The identity of each is made of the faults around it and of its mark, so of
+all findings one time is kept for each stretch of the run between two changes of a fault, with each mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.anomaly import Finding, Found
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import RunMarks
+from workloads.history import NONE
+
+#: Gives the marks of values of one log partition.
+Marks: TypeAlias = Callable[[str, Sequence[int]], Iterable[str]]
+
+
+class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Findings of one anomaly amid the same faults, by a time amid these, None where it is not known, and their mark.
+
+    ``values`` are those of findings that replicas' logs still mark, by log partition; nothing in a verdict.
+    """
+
+    time_us: int | None
+    mark: str = ""
+    values: dict[str, list[int]] = {}
+
+
+def moments_of(kind: type[Finding], found: Found, log: Log, phases: Sequence[RunMarks]) -> dict[int, list[Moment]]:
+    """The moments of everything that a kernel found, by history; of runs of ours, which alone have faults."""
+    owner = log.partition_history[found.partition]
+    own = (number for number in np.unique(owner).tolist() if phases[number].own)
+    return {number: list(_moments(kind, found, log, np.flatnonzero(owner == number), phases[number])) for number in own}
+
+
+def _moments(kind: type[Finding], found: Found, log: Log, mine: Numbers, phases: RunMarks) -> Iterator[Moment]:
+    ends = (receipt.ended_us for receipt in phases.receipts if receipt.ended_us is not None)
+    edges = np.unique([0, *(receipt.begun_us for receipt in phases.receipts), *(end + 1 for end in ends)])
+    rows = found.row[mine]
+    stretch = np.where(rows == NONE, NONE, np.searchsorted(edges, log.time_us[rows], side="right"))
+    for number in np.unique(stretch).tolist():
+        time_us = None if number == NONE else int(edges[max(number - 1, 0)])
+        here = mine[stretch == number]
+        if found.value is not None:
+            yield Moment(time_us, values=_values(found.partition[here], found.value[here], log))
+        elif kind.mark is Finding.mark:
+            yield Moment(time_us)
+        else:
+            yield from (Moment(time_us, mark) for mark in dict.fromkeys(found.describe(n).mark for n in here.tolist()))
+
+
+def _values(partition: Numbers, value: Numbers, log: Log) -> dict[str, list[int]]:
+    partitions = np.unique(partition).tolist()
+    return {log.partition_key[number]: value[partition == number].tolist() for number in partitions}
+
+
+def joined(mine: Iterable[Moment], others: Iterable[Moment]) -> list[Moment]:
+    """The moments of the same anomaly in two parts of a history, each once."""
+    all_values: dict[tuple[int | None, str], dict[str, list[int]]] = {}
+    for moment in (*mine, *others):
+        values = all_values.setdefault((moment.time_us, moment.mark), {})
+        for key, more in moment.values.items():
+            values[key] = values.get(key, []) + more
+    return [Moment(time_us, mark, values) for (time_us, mark), values in all_values.items()]
+
+
+def unmarked(_key: str, _values: Sequence[int]) -> Iterable[str]:
+    """No mark, where there are no replicas' logs."""
+    return ("",)
+
+
+def marked(moments: Iterable[Moment], mark_of: Marks) -> list[Moment]:
+    """The moments with the marks of their values in place of these."""
+    each = (
+        Moment(moment.time_us, mark)
+        for moment in moments
+        for mark in ([*_marks(moment, mark_of)] if moment.values else [moment.mark])
+    )
+    return joined(each, ())
+
+
+def _marks(moment: Moment, mark_of: Marks) -> Iterator[str]:
+    for key, values in moment.values.items():
+        yield from mark_of(key, values)

@@ -1,0 +1,128 @@
+"""Identities are of all findings, whatever a verdict lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from checkers.columns.replica_file import REPLICAS_SCHEMA, Ends, PartitionEnd, TransactionPart
+from checkers.local import check_one, check_rows
+from checkers.spark.pipeline import check
+from checkers.verdicts.judgement import Judgement, judge
+from checkers.verdicts.moments import Moment, joined, marked
+from checkers.verdicts.verdict import Verdict
+from tests.checkers.anomalies.test_transaction_anomalies import Scene as TransactionScene
+from tests.checkers.scenes import Scene
+from tests.workloads.history.event_strategies import record_all
+from workloads import EventType, Function, Send
+from workloads.history import HistoryWriter
+from workloads.history.rows import Rows
+from workloads.operations import HARNESS
+from workloads.settings import Settings
+
+WEAK = Settings(acks=1)
+#: Lost writes under the first fault and under the second, which comes when a verdict lists no more.
+FIRST, SECOND = range(100, 140), range(200, 205)
+
+
+def lossy() -> Scene:
+    """Two log partitions that lose the same under two faults of other names, and then show that it is gone."""
+    scene = Scene()
+    scene.phase("break")
+    for sequence, (story, values) in enumerate((("leader-ahead", FIRST), ("follower", SECOND))):
+        begun_us = 10 * len(scene.events)
+        facts = {"story": story, "group": sequence, "targets": [0], "begun_us": begun_us, "ended_us": None}
+        scene.fault("begin", sequence, **facts)
+        for value in values:
+            scene.send(value, value, key="t-0")
+            scene.send(value + 1_000, value, key="t-1")
+        scene.fault("end", sequence, **facts | {"ended_us": 10 * len(scene.events)})
+    scene.phase("heal")
+    for key, value in (("t-0", 999), ("t-1", 1_999)):
+        scene.send(value, 999, key=key)
+        scene.poll((999, value), key=key)
+    scene.phase("end")
+    return scene
+
+
+def rows_of(scene: Scene | TransactionScene) -> Rows:
+    rows = Rows()
+    for event in scene.events:
+        rows.add(event)
+    return rows
+
+
+def judgement(verdict: Verdict, settings: Settings = WEAK) -> Judgement:
+    return judge(settings, verdict)
+
+
+@pytest.mark.parametrize("shown", [1, 32, None])
+def test_a_defect_behind_the_listed_findings_has_its_identity(shown: int | None) -> None:
+    verdict = check_rows(rows_of(lossy()), shown=shown)
+    assert verdict.counts["lost-write"] == 90
+    assert len(verdict.anomalies["lost-write"]) == (shown or 90)
+    assert (
+        judgement(verdict).identities["lost-write"] == judgement(check_rows(rows_of(lossy()))).identities["lost-write"]
+    )
+    assert len(judgement(verdict).identities["lost-write"]) == 2
+    assert all(not moment.values for moments in verdict.moments.values() for moment in moments)
+
+
+@pytest.mark.system
+def test_a_history_that_is_judged_in_parts_has_the_same(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path / "history", "run") as writer:
+        record_all(writer, lossy().events)
+    (in_parts,) = check([tmp_path])
+    assert in_parts.moments == check_one(tmp_path).moments
+    assert judgement(in_parts).identities == judgement(check_one(tmp_path)).identities
+
+
+def test_the_fate_of_a_write_that_is_not_listed_marks_its_defect() -> None:
+    hidden = {"partition": "t-0", "node": 3, "offset": SECOND[-1], "value": SECOND[-1]}
+    ends = Ends(
+        partitions={key: PartitionEnd(leader=1, isr=(1,), running=(1,), end_offset=1_000) for key in ("t-0", "t-1")},
+        held={"t-0": [1, 3], "t-1": [1]},
+    )
+    verdict = check_rows(rows_of(lossy()), replicas=(ends, table(hidden)))
+    assert {finding.mark for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
+    identities = judgement(verdict).identities["lost-write"]
+    assert len(identities) == 3
+    assert sorted(judgement(verdict).marks[identity] for identity in identities) == ["destroyed", "destroyed", "hidden"]
+    whole = check_rows(rows_of(lossy()), shown=None, replicas=(ends, table(hidden)))
+    assert {*judgement(whole).identities["lost-write"]} == {*identities}
+
+
+def table(*rows: dict[str, object]) -> pa.Table:
+    usual = {field.name: 0 for field in REPLICAS_SCHEMA}
+    return pa.Table.from_pylist([usual | row for row in rows], REPLICAS_SCHEMA)
+
+
+@pytest.mark.parametrize(("epoch", "mark"), [(4, ""), (5, "no marker"), (3, "")])
+def test_a_marker_of_a_later_transaction_marks_a_torn_one(epoch: int, mark: str) -> None:
+    scene = TransactionScene()
+    scene.add(0, HARNESS, EventType.INFO, Function.PHASE, detail='{"mark": "break"}')
+    scene.transaction((1, 2), EventType.OK, Send("x-0", 1, 0), Send("y-0", 2, 0))
+    scene.transaction((3, 4), EventType.OK, Send("x-0", 3, 5), Send("y-0", 4, 5))
+    scene.read(5, (5, 3))
+    scene.read(6, (0, 2), (5, 4), key="y-0")
+    of_one = {"partition": "x-0", "node": 1, "producer_id": 40}
+    held = table(
+        of_one | {"offset": 0, "value": 1, "producer_epoch": 3, "part": int(TransactionPart.IN_TRANSACTION)},
+        of_one | {"offset": 4, "value": -9, "producer_epoch": epoch, "part": int(TransactionPart.ABORT)},
+        of_one | {"offset": 2, "value": -9, "producer_id": 41, "producer_epoch": 9, "part": int(TransactionPart.ABORT)},
+    )
+    verdict = check_rows(rows_of(scene), shown=1, replicas=(Ends(), held))
+    (finding,) = verdict.anomalies["torn-transaction"]
+    assert (finding.mark, [moment.mark for moment in verdict.moments["torn-transaction"]]) == (mark, [mark])
+
+
+def test_moments_of_two_parts_are_each_there_once() -> None:
+    one, other = Moment(5, values={"a": [1]}), Moment(5, values={"a": [2], "b": [3]})
+    both = joined([one, Moment(None)], [other, Moment(None)])
+    assert both == [Moment(5, values={"a": [1, 2], "b": [3]}), Moment(None)]
+    assert marked(both, lambda key, values: [f"{key}{value}" for value in values]) == [
+        *(Moment(5, mark) for mark in ("a1", "a2", "b3")),
+        Moment(None),
+    ]
