@@ -1,4 +1,4 @@
-"""Makes wrong rules of one line, one after the other, and says whether the tests that are to notice do.
+"""Makes wrong rules of a line or two, one after the other, and says whether the tests that are to notice do.
 
 Usage: python -m scripts.mutations [COMMIT]
 
@@ -35,6 +35,8 @@ _STORIES: Final = "tests/harness/runs/stories/test_table.py"
 _GROUPS: Final = "tests/harness/lab/explore/groups/test_group_scopes.py"
 _JUDGE: Final = "tests/checkers/anomalies/test_against_the_judge.py"
 _OF_GROUPS: Final = "tests/checkers/anomalies/test_groups.py"
+_MISSED: Final = "tests/harness/broker/core/test_missed_epoch.py"
+_PRODUCER: Final = "tests/harness/worlds/simulated/test_producer_model.py"
 
 MUTATIONS: Final = (
     Mutation(
@@ -42,6 +44,30 @@ MUTATIONS: Final = (
         "enough = len(replica.maximal_isr) >= replica.min_isr",
         "enough = len(replica.maximal_isr) >= replica.min_isr - 1",
         (_STORIES,),
+    ),
+    Mutation(
+        f"{CORE}/commit_rule.py",
+        "return len(replica.isr) >= replica.min_isr",
+        "return len(replica.maximal_isr) >= replica.min_isr",
+        ("tests/harness/broker/core/test_proposals.py",),
+    ),
+    Mutation(
+        f"{CORE}/commit_rule.py",
+        "if self._strict and len(replica.isr) < replica.min_isr:",
+        "if self._strict and len(replica.maximal_isr) < replica.min_isr:",
+        ("tests/harness/broker/core/test_proposals.py",),
+    ),
+    Mutation(
+        f"{CORE}/replica.py",
+        "follower = kind(node, now_us if in_sync else NEVER_US)",
+        "follower = kind(node, now_us)",
+        (_MISSED,),
+    ),
+    Mutation(
+        f"{CORE}/replica.py",
+        "follower.restart_clock(now_us, end, in_sync)",
+        "follower.restart_clock(now_us, end, True)",
+        (_MISSED,),
     ),
     Mutation(
         f"{CORE}/follower.py",
@@ -68,6 +94,12 @@ MUTATIONS: Final = (
         (_TRACES, _STORIES),
     ),
     Mutation(
+        f"{CORE}/groups/coordinator.py",
+        "return NO_ERROR if message.member_epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
+        "return NO_ERROR if message.member_epoch <= member.epoch else ErrorCode.STALE_MEMBER_EPOCH",
+        ("tests/harness/broker/core/test_groups.py",),
+    ),
+    Mutation(
         f"{CORE}/transaction_coordinator.py",
         "now_ms - record.begun_ms > record.timeout_ms",
         "now_ms - record.begun_ms > 2 * record.timeout_ms",
@@ -75,6 +107,12 @@ MUTATIONS: Final = (
             "tests/harness/runs/stories/test_transaction_steps.py",
             _TRACES,
         ),
+    ),
+    Mutation(
+        f"{CORE}/transaction_coordinator.py",
+        "for transaction in self._transactions.values():\n            if transaction.record.state in _PREPARED:",
+        "for transaction in self._transactions.values():\n            if transaction.record.state is _PREPARED[0]:",
+        ("tests/harness/broker/core/test_transactions.py",),
     ),
     Mutation(
         "checkers/anomalies/lost_write.py",
@@ -87,6 +125,12 @@ MUTATIONS: Final = (
         "due = (log.order.last_index >= 0) & ~log.seen & (log.writer >= 0)",
         "due = (log.order.last_index >= 0) & (log.writer >= 0)",
         (_JUDGE,),
+    ),
+    Mutation(
+        "checkers/anomalies/lost_write.py",
+        "(log.offset[sends] < end[partition])",
+        "(log.offset[sends] <= end[partition])",
+        ("tests/checkers/anomalies/test_planted_anomalies.py",),
     ),
     Mutation(
         "checkers/anomalies/reordered.py",
@@ -118,6 +162,13 @@ MUTATIONS: Final = (
         "newest[before[valid]] >= since[valid]",
         (_OF_GROUPS,),
     ),
+    # With >= nothing would change: a completion and an invocation are two events.
+    Mutation(
+        "checkers/cycles/edges.py",
+        "ended(log, candidates.earlier) > began(log, candidates.later)",
+        "ended(log, candidates.earlier) > began(log, candidates.later) + 1",
+        ("tests/checkers/cycles/test_transactions.py",),
+    ),
     Mutation(
         "checkers/cycles/search.py",
         "if len(component) < 2:",
@@ -126,6 +177,18 @@ MUTATIONS: Final = (
             "tests/checkers/cycles/test_transactions.py",
             _JUDGE,
         ),
+    ),
+    Mutation(
+        "harness/worlds/simulated/producer.py",
+        "connection.in_flight >= self._max_in_flight",
+        "connection.in_flight > self._max_in_flight",
+        (_PRODUCER,),
+    ),
+    Mutation(
+        "harness/worlds/simulated/producer.py",
+        "if batch.attempts > self._retries or now_us >= batch.created_us + self._delivery_us:",
+        "if batch.attempts > self._retries:",
+        (_PRODUCER,),
     ),
     Mutation(
         "harness/lab/explore/groups/rules.py",
@@ -162,6 +225,18 @@ MUTATIONS: Final = (
         "lost_at_least=judgement.lost > placed,",
         "lost_at_least=judgement.lost >= placed,",
         ("tests/harness/campaigns/report/test_certificate.py",),
+    ),
+    Mutation(
+        "harness/campaigns/report/certificate.py",
+        "if (rest := certificate.lost - places.total()) > 0:",
+        "if (rest := certificate.lost - places.total()) > 1:",
+        ("tests/harness/campaigns/report/test_certificate.py",),
+    ),
+    Mutation(
+        "harness/campaigns/campaign/pool.py",
+        "if worker.job is None and worker.niceness == niceness)",
+        "if worker.job is None)",
+        ("tests/harness/campaigns/campaign/test_campaign.py",),
     ),
     Mutation(
         "harness/campaigns/campaign/pool.py",

@@ -379,6 +379,16 @@ class Broker(Node):
         """The groups that it knows as their coordinator, or that it reads about them just now."""
         return self._groups.described()
 
+    @property
+    def transaction_coordinator(self) -> TransactionCoordinator:
+        """Its coordinator of transactions, for invariants: reading it has no effect."""
+        return self._transactions
+
+    @property
+    def group_coordinators(self) -> list[GroupCoordinator]:
+        """Its coordinators of groups that coordinate now, for invariants: reading them has no effect."""
+        return self._groups.ready()
+
     def group(self, name: str) -> tuple[ErrorCode, Group]:
         """A group as a client would be told of it, without members and offsets where it is not known; or why not."""
         error, groups = self._groups.of(name).described()

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from harness.broker.core import messages
 from harness.broker.core.effects import Context, Timer
+from harness.broker.core.log import Log
 from harness.broker.core.messages import RecordBatch
 from harness.broker.core.replica import Replica
 from harness.broker.core.types import (
@@ -71,9 +72,32 @@ class Coordinator:
 
     def _read(self, replica: Replica) -> Sequence[RecordBatch]:
         """The batches of the log, all of them: what is not committed yet may become so."""
-        log = replica.log
-        self._loaded_end = log.end_offset
-        return [log.as_written(batch) for batch in log.read(log.start_offset, _EVERYTHING, _EVERYTHING)]
+        self._loaded_end = replica.log.end_offset
+        return self._batches_of(replica.log, _EVERYTHING)
+
+    @property
+    def log(self) -> TopicPartition:
+        """The log partition that has its records."""
+        return self._log
+
+    def ready(self) -> Replica | None:
+        """The replica that it leads and has read to its end, None while it does not coordinate. This has no effect."""
+        return None if self._unable() else self._replica
+
+    def loaded(self) -> Sequence[RecordBatch]:
+        """The batches that it has read at its election, or what a cleaner has left of them."""
+        log = None if self._replica is None else self._replica.log
+        return [] if log is None else self._batches_of(log, self._loaded_end)
+
+    def committed(self, last: int = _EVERYTHING) -> Sequence[RecordBatch]:
+        """The batches of its log that are committed, or the ``last`` offsets of them."""
+        replica = self._replica
+        if replica is None:
+            return []
+        return self._batches_of(replica.log, replica.high_watermark, replica.high_watermark - last)
+
+    def _batches_of(self, log: Log, end: int, begin: int = 0) -> Sequence[RecordBatch]:
+        return [log.as_written(batch) for batch in log.read(max(begin, log.start_offset), end, _EVERYTHING)]
 
     def _loaded(self, replica: Replica) -> bool:
         """All that was read at the election is committed: only then it counts."""

@@ -13,10 +13,12 @@ elections and destroyed disks lose committed records by design.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from harness.broker.core.commit_rule import copies, required_acks
 from harness.broker.core.election import elects_uncleanly
+from harness.broker.core.transaction_coordinator import TransactionRecord, TransactionState
 from harness.broker.core.types import NONE, BrokerConfig, NodeId, PartitionState, TopicConfig
 
 #: The name of an invariant, and a sentence that says how it is broken.
@@ -216,3 +218,121 @@ def consistent_reads(source: str, offset: int, earlier: object, later: object) -
     if earlier is later or earlier == later:
         return None
     return "consistent-reads", f"{source} has another record for a consumer at {offset} than one has read there"
+
+
+# --- transactions ----------------------------------------------------------------------------------------------------
+
+_FOLLOWING: Final = {
+    TransactionState.EMPTY: {TransactionState.EMPTY, TransactionState.ONGOING},
+    TransactionState.ONGOING: {
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+    },
+    TransactionState.PREPARE_COMMIT: {TransactionState.COMPLETE_COMMIT},
+    TransactionState.PREPARE_ABORT: {TransactionState.COMPLETE_ABORT},
+    TransactionState.COMPLETE_COMMIT: {TransactionState.EMPTY, TransactionState.ONGOING},
+    TransactionState.COMPLETE_ABORT: {TransactionState.EMPTY, TransactionState.ONGOING},
+}
+
+
+def transactions_as_logged(broker: NodeId, known: object, logged: object) -> Broken | None:
+    """A replica knows the open and the aborted transactions that its log shows, and no other (rule 35)."""
+    if known == logged:
+        return None
+    return "transactions-as-logged", f"broker {broker} knows {known}, and its log has {logged}"
+
+
+def producers_grow(broker: NodeId, producer_id: int, before: int, after: int, offset: int) -> Broken | None:
+    """In a log no record of a producer follows one of a later epoch: who is superseded writes nothing (rule 21)."""
+    if after >= before:
+        return None
+    text = f"broker {broker} has epoch {after} of producer {producer_id} at {offset}, behind epoch {before}"
+    return "producers-grow", text
+
+
+def decision_follows(name: str, before: TransactionRecord, after: TransactionRecord) -> Broken | None:
+    """A transaction ends once, as it was decided, in all its log partitions; late and repeated ends change nothing."""
+    follows = after.state in _FOLLOWING[before.state] and after.producer_id == before.producer_id
+    follows &= after.producer_epoch >= before.producer_epoch + (after.state is TransactionState.EMPTY)
+    if before.state is TransactionState.ONGOING:
+        kept = set(after.partitions) >= set(before.partitions) and after.begun_ms == before.begun_ms
+        follows &= kept and (after.state is TransactionState.ONGOING or after.partitions == before.partitions)
+    return None if follows else ("decision-follows", f"{name}: {after} follows {before}")
+
+
+def only_its_producer_decides(name: str, asking: tuple[int, int], record: TransactionRecord) -> Broken | None:
+    """A transaction is changed by its producer in the present epoch, and by no superseded one (rule 38)."""
+    if asking == (record.producer_id, record.producer_epoch):
+        return None
+    return "only-its-producer-decides", f"{name}: producer id and epoch {asking} changed {record}"
+
+
+def marker_as_decided(producer: tuple[int, int], decided: TransactionRecord | None, *, commit: bool) -> Broken | None:
+    """A marker is sent once its decision is committed, and says the same (rule 39)."""
+    wanted = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+    if decided is not None and (decided.state, decided.producer_id, decided.producer_epoch) == (wanted, *producer):
+        return None
+    return "marker-as-decided", f"a marker {wanted.name} of producer {producer} is sent, and committed is {decided}"
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+def loaded_as_logged(what: str, known: object, logged: object) -> Broken | None:
+    """A new coordinator knows what its log says, of what is pending too (rules 40 and 45)."""
+    return None if known == logged else ("loaded-as-logged", f"{what}: it knows {known}, and its log has {logged}")
+
+
+def commit_of_a_member(group: str, member: str, epoch: int, members: Mapping[str, int]) -> Broken | None:
+    """A commit is of a member in its present epoch or generation; of none only while there is none (rules 44, 55)."""
+    if members.get(member) == epoch or (not members and epoch == NONE):
+        return None
+    return "commit-of-a-member", f"{group}: {member!r} commits in {epoch}, and the members are {dict(members)}"
+
+
+def one_member_a_partition(group: str, held: Mapping[str, Collection[object]]) -> Broken | None:
+    """No log partition is held by two members of a group (rule 43)."""
+    if len({each for name in held for each in held[name]}) == sum(map(len, held.values())):
+        return None
+    return "one-member-a-partition", f"{group}: {dict(held)}"
+
+
+def member_lives_by_its_session(
+    group: str, member: str, silent_us: int, session_us: int, *, given_up: bool
+) -> Broken | None:
+    """A member is given up once it was silent for its own session, whoever else is heard, and not before (43, 54)."""
+    if given_up is (silent_us > session_us):
+        return None
+    what = "is given up" if given_up else "is kept"
+    return "member-lives-by-its-session", f"{group}: {member} {what} after {silent_us} us of silence"
+
+
+def offsets_live_with_members(group: str, members: int, idle_us: int, retention_us: int) -> Broken | None:
+    """Offsets are forgotten once a group was without members for offsets.retention.minutes (rule 57)."""
+    if not members and idle_us > retention_us:
+        return None
+    text = f"{group}: {members} members, and idle for {idle_us} us, when its offsets are forgotten"
+    return "offsets-live-with-members", text
+
+
+# --- what goes from a log --------------------------------------------------------------------------------------------
+
+
+def cleaning_keeps(broker: NodeId, what: str, offset: int) -> Broken | None:
+    """Cleaning keeps the newest committed record of each key, and the last batch of each producer (rules 31, 32)."""
+    return "cleaning-keeps", f"broker {broker} has cleaned {what} at {offset} away"
+
+
+def tombstone_stays(broker: NodeId, offset: int, age_us: int, retention_us: int) -> Broken | None:
+    """A tombstone stays for delete.retention.ms, if it is the newest record of its key (rule 32)."""
+    if age_us > retention_us:
+        return None
+    return "tombstone-stays", f"broker {broker} has cleaned the tombstone at {offset} away, {age_us} us old"
+
+
+def retention_keeps_young(broker: NodeId, offset: int, age_us: int, retention_us: int) -> Broken | None:
+    """Retention drops no record that is younger than retention.ms, nor one older with it in a segment (rule 47)."""
+    if age_us > retention_us:
+        return None
+    return "retention-keeps-young", f"broker {broker} has dropped the record at {offset}, {age_us} us old"

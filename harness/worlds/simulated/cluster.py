@@ -127,6 +127,10 @@ class SimulatedCluster:
         for broker in self.brokers:
             self._run(broker, self._broker(broker))
 
+    def now_us(self) -> int:
+        """The time of the run's clock."""
+        return self._loop.time_us
+
     def image(self) -> Image:
         """The controller's newest image."""
         return self._controller.image

@@ -19,8 +19,9 @@ from operator import attrgetter
 from typing import Any, Final
 
 from harness.broker.core import messages
+from harness.broker.core.broker import Broker
 from harness.broker.core.commit_rule import required_acks
-from harness.broker.core.effects import Deliver, Effect
+from harness.broker.core.effects import Deliver, Effect, Timer
 from harness.broker.core.invariants import (
     Broken,
     begins_new_history,
@@ -37,10 +38,21 @@ from harness.broker.core.invariants import (
     one_leader_an_epoch,
 )
 from harness.broker.core.replica import Replica
-from harness.broker.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
+from harness.broker.core.types import (
+    NONE,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerConfig,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicPartition,
+)
 from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.committed import Committed, epoch_at
+from harness.worlds.simulated.coordinator_invariants import CoordinatorInvariants
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
+from harness.worlds.simulated.log_invariants import TAKES_AWAY, LogInvariants
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import CONTROLLER, node_name
 from workloads import BrokenInvariant
@@ -86,6 +98,12 @@ class Invariants:
         self._damage_seen = 0
         self._damaged: set[NodeId] = set()
         self._config = config
+        self._now_us = cluster.now_us
+        self._coordinators = CoordinatorInvariants(config, self._note)
+        self._logs = LogInvariants()
+        #: The topics from which records go, and whether there is a coordinator, by the image before.
+        self._kept_in_part: tuple[str, ...] = ()
+        self._is_coordinated = False
         #: A number of copies commits a record, and not the ISR (rules 27, 28).
         self._by_number = required_acks(config) != NONE
         #: Only an unclean election or a destroyed disk loses committed records (:func:`keeps_committed`).
@@ -102,6 +120,12 @@ class Invariants:
             if image is not self._image:
                 self._look_at_image(image, cause if isinstance(cause, messages.RegisterBroker) else None)
             return
+        if self._is_coordinated or self._kept_in_part:
+            broker = self._cluster.broker(node)
+            if broker is not None and self._is_coordinated:
+                self._coordinators.step(node, broker, cause, effects, self._now_us())
+            if broker is not None and self._kept_in_part:
+                self._look_at_what_goes(node, broker, cause)
         changes = _CHANGES.get(type(cause))
         if changes is not None and changes(cause):
             self._look_at_node(node)
@@ -144,6 +168,9 @@ class Invariants:
         if len(self._cluster.damaged) > self._damage_seen:
             self._on_damage()
         before, self._image = self._image, image
+        going = (name for name, topic in image.topics.items() if topic.config.compacted or topic.config.expires)
+        self._kept_in_part = tuple(going)
+        self._is_coordinated = not image.topics.keys().isdisjoint((TRANSACTIONS_TOPIC, OFFSETS_TOPIC))
         self._suspects.registered(image)
         for name, topic in image.topics.items():
             old = before.topics.get(name)
@@ -194,6 +221,25 @@ class Invariants:
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
+    def _look_at_what_goes(self, node: NodeId, broker: Broker, cause: object) -> None:
+        """After the step of a cleaner or of retention its log partition, after others what may have been appended."""
+        if type(cause) is Timer:
+            replica = broker.replicas.get(cause.subject) if cause.name in TAKES_AWAY else None
+            if replica is not None and replica.partition.topic in self._image.topics:
+                config = self._image.topics[replica.partition.topic].config
+                for broken in self._logs.taken_away(node, replica, config, cause, self._now_us()):
+                    self._note(replica.partition, broken)
+        elif type(cause) in _APPENDS:
+            for partition, replica in broker.replicas.items():
+                if partition.topic in self._kept_in_part:
+                    self._look_at_log(node, partition, replica)
+
+    def _look_at_log(self, node: NodeId, partition: TopicPartition, replica: Replica) -> None:
+        topic = self._image.topics.get(partition.topic)
+        if topic is not None and self.keeps_committed:
+            for broken in self._logs.look(node, replica, topic.config):
+                self._note(partition, broken)
+
     def _look_at_node(self, node: NodeId) -> None:
         broker = self._cluster.broker(node) if node in self._cluster.brokers else None
         for partition in () if broker is None else broker.replicas:
@@ -206,6 +252,7 @@ class Invariants:
         if replica is None or state is None or replica.leader_epoch == NONE:
             return
         self._high_watermark_is_in_order(node, partition, replica)
+        self._look_at_log(node, partition, replica)
         if replica.leading:
             first = self._leaders.setdefault((partition, replica.leader_epoch), node)
             broken = one_leader_an_epoch(replica.leader_epoch, first, node)
@@ -374,6 +421,8 @@ def _brings_an_image(answer: Any) -> bool:
     return answer.image is not None
 
 
+#: Messages after which a log may be longer, or more of it committed.
+_APPENDS: Final = frozenset({messages.Produce, messages.Fetch, messages.FetchResponse, messages.ProduceResponse})
 #: Messages that may give a replica another epoch or a shorter log, and whether one does.
 _CHANGES: Final[dict[type, Callable[[Any], bool]]] = {
     messages.MetadataUpdate: _always,

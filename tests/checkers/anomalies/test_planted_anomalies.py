@@ -69,6 +69,14 @@ def test_a_truncated_tail_is_lost_once_final_readers_drained_the_log() -> None:
     assert (lost.value, lost.rule, lost.log_end_offset) == (4, "drained", 4)
 
 
+def test_what_is_acknowledged_at_the_end_that_final_readers_were_told_is_not_lost() -> None:
+    scene = healthy()
+    scene.poll((0, 0), (1, 1), (2, 2), (3, 3), process=9)
+    scene.drain(4)
+    scene.send(4, 4)
+    assert names(judged(scene)) == ["unseen"]
+
+
 def read_twice(*of_second: tuple[int, int], end: int = 6) -> Scene:
     """Two final readers, each under another leader; the first has ``0@3`` and ``1@5``, the second what is given."""
     scene = Scene()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from checkers.columns.ids import Numbers
 from checkers.columns.loading import RowBatch, Unit, assemble, part_of
 from checkers.cycles import windows
-from checkers.cycles.edges import NEVER
+from checkers.cycles.edges import NEVER, dependencies, tight
 from checkers.cycles.shuffled import _edges_of
 from checkers.cycles.trimming import core_steps, trim
 from tests.workloads.history.event_strategies import examples
@@ -75,6 +75,22 @@ def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
     operations = {operation.event for edge in steps for operation in (edge.a, edge.b)}
     assert 2 <= len(operations) < 20
     assert sum(edge.step.type == "wr" and edge.step.key in ("a", "b") for edge in steps) == 2
+
+
+@pytest.mark.parametrize(("order", "expected"), [("0101", [True, True]), ("0011", [False, True])])
+def test_a_dependency_is_tight_if_the_operations_overlap_by_one_event(order: str, expected: list[bool]) -> None:
+    read = (Poll({"b": (Record(0, 1),)}), Poll({"a": (Record(0, 0),)}))
+    ends = [(Send(key, who, 0), read[who]) for who, key in enumerate("ab")]
+    asked = [(Send(key, who), Poll()) for who, key in enumerate("ab")]
+    seen = set[int]()
+    events = []
+    for who in map(int, order):
+        kind, micro = (EventType.OK, ends[who]) if who in seen else (EventType.INVOKE, asked[who])
+        seen.add(who)
+        events.append((0.0, who, kind, micro))
+    batch = _stored(events)
+    found = dependencies(batch.log, batch.ww_deps)
+    assert sorted(tight(batch.log, found).tolist()) == expected
 
 
 @pytest.mark.parametrize("swap", [False, True])

@@ -338,7 +338,8 @@ class GroupCoordinator(Coordinator):
         elif not message.offsets:
             self._context.send(client, answer)
         else:
-            self._put(message.group, group, UnderWay(group.record, client, answer, dict(message.offsets), producer))
+            by, offsets = (message.member, message.member_epoch), dict(message.offsets)
+            self._put(message.group, group, UnderWay(group.record, client, answer, offsets, producer, by=by))
 
     def _commit_error(self, group: Group, message: messages.GroupRequest) -> ErrorCode:
         """Only a member may commit while there are members (rules 44 and 55)."""

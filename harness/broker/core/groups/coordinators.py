@@ -40,6 +40,10 @@ class GroupCoordinators:
         partitions = 1 if state is None else len(state.partitions)
         return self.on(TopicPartition(OFFSETS_TOPIC, serving_partition(group, partitions)))
 
+    def ready(self) -> list[GroupCoordinator]:
+        """Those that coordinate now."""
+        return [each for each in self._by_log.values() if each.ready() is not None]
+
     def ask(self, message: messages.GroupRequest) -> None:
         """Have a request answered."""
         self.of(message.group).ask(message)

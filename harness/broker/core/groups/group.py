@@ -41,6 +41,8 @@ class UnderWay(msgspec.Struct, frozen=True):
     offsets: dict[TopicPartition, CommittedOffset] = {}
     producer: tuple[int, int] | None = None
     dropped: tuple[TopicPartition, ...] = ()
+    #: Only invariants look at it.
+    by: Outside[tuple[str, int] | None] = None
 
     def turns(self, record: GroupRecord) -> bool:
         """The members will be others than in this record."""

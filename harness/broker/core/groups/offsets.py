@@ -57,6 +57,14 @@ class GroupOffsets(Generic[Offset]):
         """All that the group remembers."""
         return {partition: offset for partition, (_, offset) in self._remembered.items()}
 
+    def pending(self) -> dict[int, dict[TopicPartition, Offset]]:
+        """All that waits for the end of a transaction, by producer."""
+        return {
+            producer_id: {partition: offset for partition, (_, offset) in held.items()}
+            for producer_id, held in self._pending.items()
+            if held
+        }
+
     def partitions(self) -> set[TopicPartition]:
         """The log partitions with an offset that is remembered or pending."""
         return self._remembered.keys() | {each for pending in self._pending.values() for each in pending}

@@ -89,3 +89,24 @@ def test_a_leader_that_was_told_of_the_epoch_between_forgets_either_way(lab: Any
     cluster.wait(lambda: cluster.leads(0))
     assert {follower.end_offset for follower in cluster.brokers[0].replicas[AT].followers.values()} == {-1}
     assert cluster.outcome(b) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_in_its_second_reign_a_leader_does_not_wait_for_who_is_still_out_of_sync(lab: Any, *, told: bool) -> None:
+    """It may join as far as the controller knows, but has shown nothing in this leader epoch."""
+    cluster = lab(BrokerConfig(missed_epoch="kafka"), SAFE)
+    cluster.shrink(2)
+    cluster.wait(lambda: cluster.log_end(1) == cluster.high_watermark(1) == cluster.log_end(0))
+    if not told:
+        cluster.cut((0, CONTROLLER))
+    cluster.move_leader(1)
+    cluster.run(50)
+    assert cluster.leads(0) is not told
+    cluster.move_leader(0)
+    if not told:
+        cluster.network.heal(cluster.links)
+    cluster.wait(lambda: cluster.brokers[0].replicas[AT].leader_epoch == 2)
+    assert cluster.state().isr == (0, 1)
+    x = cluster.write(0, "x")
+    cluster.run(200)
+    assert cluster.outcome(x) == ErrorCode.NONE

@@ -38,9 +38,9 @@ def proposals(cluster: Any) -> list[AlterPartition]:
     return [message for _, _, message in cluster.sent if isinstance(message, AlterPartition)]
 
 
-def proposed_and_lost(lab: Any, broker: BrokerConfig = PATIENT) -> Any:
+def proposed_and_lost(lab: Any, broker: BrokerConfig = PATIENT, topic: TopicConfig = SAFE) -> Any:
     """2 was out of the ISR, has caught up, and the proposal to take it back does not arrive."""
-    cluster = lab(broker, SAFE)
+    cluster = lab(broker, topic)
     cluster.kill(2)
     cluster.fence(2)
     cluster.lose = lambda s, t, m: isinstance(m, AlterPartition)
@@ -79,6 +79,18 @@ def test_a_proposal_that_was_lost_with_the_controllers_connection_is_repeated_wh
     cluster.wait(lambda: cluster.state().isr == (0, 1, 2), limit_ms=PATIENT.replica_socket_timeout_ms // 10)
     first, second = proposals(cluster)
     assert (first.isr, first.partition_epoch) == (second.isr, second.partition_epoch)
+
+
+def test_who_is_only_proposed_does_not_count_for_min_insync_replicas(lab: Any) -> None:
+    cluster = proposed_and_lost(lab, topic=TopicConfig(min_insync_replicas=3))
+    refused = cluster.write(0, "refused")
+    cluster.write_ok(0, "x", acks=1)
+    cluster.wait(lambda: cluster.records(2) == ["base", "x"])
+    cluster.run(100)
+    assert cluster.outcome(refused) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert cluster.committed() == ["base"]
+    cluster.heal()
+    cluster.wait(lambda: cluster.committed() == ["base", "x"])
 
 
 def test_a_repeated_proposal_does_not_take_an_emptied_follower_into_the_isr(lab: Any) -> None:

@@ -229,17 +229,18 @@ def test_a_decision_counts_once_it_is_committed() -> None:
     assert lab.markers() == [(False, 1)]
 
 
-def test_a_new_coordinator_goes_on_with_what_was_decided() -> None:
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_new_coordinator_goes_on_with_what_was_decided(*, commit: bool) -> None:
     """No marker is written before the coordinator dies; its successor writes them."""
     lab = TransactionLab()
     identity = lab.in_transaction("a")
     lab.lose = lambda source, target, message: source == 1 and isinstance(message, messages.WriteTxnMarkers)
-    assert lab.end(identity, commit=True).error == ErrorCode.NONE
+    assert lab.end(identity, commit=commit).error == ErrorCode.NONE
     assert lab.markers() == []
     lab.kill(1)
     lab.complete()
-    assert lab.markers() == [(True, 1)]
-    assert lab.read() == ["a"]
+    assert lab.markers() == [(commit, 1)]
+    assert lab.read() == ["a"] * commit
 
 
 def test_the_answer_to_a_late_marker_does_not_count_for_the_next_transaction() -> None:

@@ -93,6 +93,20 @@ def test_worlds_in_virtual_time_go_beside_the_first_in_real_time_and_give_way_to
     assert niceness["simulated"] > niceness["processes"] == niceness["kafka"] == os.nice(0)
 
 
+def test_a_run_in_real_time_gets_no_idle_worker_of_virtual_time(tmp_path: Path, perform: PerformRun) -> None:
+    worlds = "[worlds.simulated]\nruns = 1\n[worlds.processes]\nruns = 1"
+    runs = parse_plan(f'name = "t"\nfamilies = ["kill"]\n{worlds}', "t.toml").runs()
+    pool, niceness = Pool(perform), {}
+    try:
+        for run in sorted(runs, key=lambda run: not run.world.virtual_time):
+            pool.perform_job(Job(run, tmp_path / run.world.name), limit_s=240)
+            pool.wait()
+            niceness[run.world.name] = int((tmp_path / run.world.name / "niceness").read_text())
+    finally:
+        pool.close()
+    assert niceness == {"simulated": os.nice(0) + pools.NICENESS, "processes": os.nice(0)}
+
+
 def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: PerformRun) -> None:
     plan, failing = plan_of("kill", runs=20, parallel=1), plan_of("pause", runs=1)
     directory = new_campaign(tmp_path, "t")

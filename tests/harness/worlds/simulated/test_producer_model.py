@@ -14,7 +14,7 @@ from harness.broker.core.messages import (
 )
 from harness.broker.core.types import ErrorCode, Image, TopicPartition
 from harness.worlds.simulated.producer import ProducerModel
-from tests.harness.worlds.simulated.client_session import ClientSession, image_of
+from tests.harness.worlds.simulated.client_session import MS, ClientSession, image_of
 from workloads.client import SendOutcome
 from workloads.operations import EventType
 from workloads.settings import Settings
@@ -91,6 +91,14 @@ def test_records_that_queue_behind_the_in_flight_limit_share_a_batch() -> None:
     assert session.sent() == [["b", "c"]]
     session.answer(offset=4)
     assert [session.outcomes[name].offset for name in "abc"] == [3, 4, 5]
+
+
+def test_no_more_requests_are_under_way_than_the_limit() -> None:
+    session = Session(max_in_flight=2)
+    session.send("a", "b", "c")
+    assert session.sent() == [["a"], ["b"]]
+    session.answer(offset=0)
+    assert session.sent() == [["b"], ["c"]]
 
 
 def test_linger_waits_for_company() -> None:
@@ -177,6 +185,15 @@ def test_refusals_until_the_delivery_timeout_are_a_certain_failure() -> None:
         if session.requests:
             session.answer(ErrorCode.NOT_ENOUGH_REPLICAS)
         session.wait(100)
+    assert session.outcomes == {"x": SendOutcome(EventType.FAIL, None, "NotEnoughReplicasError", 0)}
+
+
+def test_what_comes_back_at_the_moment_of_the_delivery_timeout_is_given_up_at_once() -> None:
+    session = Session()
+    session.send("x")
+    session.wait(1_000)
+    session.now_us = 5_000 * MS  # No timer has rung.
+    session.answer(ErrorCode.NOT_ENOUGH_REPLICAS)
     assert session.outcomes == {"x": SendOutcome(EventType.FAIL, None, "NotEnoughReplicasError", 0)}
 
 

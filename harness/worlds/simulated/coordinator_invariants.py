@@ -1,0 +1,306 @@
+"""The invariants of coordinators, asked of a broker after each step that may have changed what it coordinates.
+
+What a coordinator knew before a step is kept here, as are the moments at which members were heard: the rules do not
+hang on the coordinator's own word. A coordinator that was frozen is believed anew from its next regular look on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from harness.broker.core import messages
+from harness.broker.core.broker import Broker
+from harness.broker.core.coordinator import LOOK, LOOK_EVERY_MS
+from harness.broker.core.effects import Deliver, Effect, Timer
+from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord
+from harness.broker.core.groups.consumer import GroupRecord
+from harness.broker.core.groups.coordinator import GroupCoordinator
+from harness.broker.core.groups.group import Group, GroupDeletion, UnderWay
+from harness.broker.core.invariants import (
+    Broken,
+    commit_of_a_member,
+    decision_follows,
+    loaded_as_logged,
+    marker_as_decided,
+    member_lives_by_its_session,
+    offsets_live_with_members,
+    one_member_a_partition,
+    only_its_producer_decides,
+)
+from harness.broker.core.logged import LoggedGroup, logged_decisions, logged_groups
+from harness.broker.core.messages import RecordBatch
+from harness.broker.core.transaction_coordinator import LOG, Transaction, TransactionCoordinator, TransactionRecord
+from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerConfig, NodeId, TopicPartition
+
+#: A coordinator that has not looked for so long was frozen: what it may have missed is no claim.
+STEADY_US: Final = 3 * LOOK_EVERY_MS * 1000
+#: Commits, a look apart, that may be answered while a member is kept whose session is over.
+COMMITS_MAX: Final = 30
+#: So far back a decision is looked for first.
+RECENT: Final = 64
+
+
+# --- what is looked at of one state or step: exhaustive search asks it too -------------------------------------------
+
+
+def commits_in(name: str, group: Group) -> Iterator[Broken | None]:
+    """Whether the commit that is being written may be, and whether members have what others may read."""
+    change = group.next
+    if change is not None and change.by is not None:
+        member, epoch = change.by
+        unnamed = change.producer is not None and not member and group.classic is not None
+        if not unnamed:  # A classic group believes a producer that names no member.
+            yield commit_of_a_member(name, member, epoch, _epochs(group))
+    if change is not None and group.classic is None:
+        yield one_member_a_partition(name, {each: member.held for each, member in change.record.members.items()})
+
+
+def decisions_in(
+    known: Mapping[str, Transaction], before: Mapping[str, TransactionRecord | None], cause: object
+) -> Iterator[Broken | None]:
+    """Whether what is being written of each transactional id may be; ``before`` was being written before the step."""
+    for name, transaction in known.items():
+        now = None if transaction.next is None else transaction.next.record
+        if now is None or now is before.get(name):
+            continue
+        if transaction.record.producer_epoch != NONE:
+            yield decision_follows(name, transaction.record, now)
+        if isinstance(cause, messages.AddPartitionsToTxn | messages.EndTxn) and cause.transactional_id == name:
+            asking = (cause.producer_id, cause.producer_epoch)
+            yield only_its_producer_decides(name, asking, transaction.record)
+
+
+def markers_in(coordinator: TransactionCoordinator, effects: Sequence[Effect]) -> Iterator[Broken | None]:
+    """Whether the markers that a step sends are of committed decisions."""
+    for effect in effects:
+        if type(effect) is Deliver and type(effect.message) is messages.WriteTxnMarkers:
+            batch = effect.message.batch
+            recent = _decided(coordinator.committed(RECENT), batch.producer_id)
+            decided = recent or _decided(coordinator.committed(), batch.producer_id)
+            producer = (batch.producer_id, batch.producer_epoch)
+            yield marker_as_decided(producer, decided, commit=batch.marker is not None and batch.marker.commit)
+
+
+def _decided(batches: Sequence[RecordBatch], producer_id: int) -> TransactionRecord | None:
+    """The last record of the transactional id that has this producer id."""
+    records = (logged_decisions([batch]).values() for batch in reversed(batches))
+    return next((each for some in records for each in some if each.producer_id == producer_id), None)
+
+
+def transactions_loaded(coordinator: TransactionCoordinator) -> Iterator[Broken | None]:
+    """Whether a new coordinator of transactions knows what its log says."""
+    known = {name: each.record for name, each in coordinator.known().items() if each.record.producer_epoch != NONE}
+    yield loaded_as_logged("transactional ids", known, logged_decisions(coordinator.loaded()))
+
+
+def groups_loaded(coordinator: GroupCoordinator) -> Iterator[Broken | None]:
+    """Whether a new coordinator of groups knows what its log says."""
+    _, groups = coordinator.described()
+    logged = logged_groups(coordinator.loaded())
+    for name in groups.keys() | logged.keys():
+        group, read = groups.get(name, Group()), logged.get(name, LoggedGroup())
+        yield loaded_as_logged(f"offsets of {name}", group.offsets.everything(), read.offsets)
+        yield loaded_as_logged(f"pending offsets of {name}", group.offsets.pending(), read.pending)
+        if isinstance(read.members, GroupRecord):
+            yield loaded_as_logged(f"members of {name}", group.record, read.members)
+        elif isinstance(read.members, ClassicRecord):
+            generation = 0 if group.classic is None else group.classic.generation
+            missing = generation < read.members.generation
+            yield loaded_as_logged(f"generation of {name}", generation, read.members.generation) if missing else None
+
+
+def _epochs(group: Group) -> dict[str, int]:
+    """The members with their epochs or their generation."""
+    if group.classic is not None and not group.empty:
+        return dict.fromkeys(group.classic.members, group.classic.generation)
+    return {name: member.epoch for name, member in group.record.members.items()}
+
+
+# --- what hangs on time ----------------------------------------------------------------------------------------------
+
+
+class _Heard(msgspec.Struct):
+    """When a member was heard: for sure, or maybe; and whether it waited for an answer at the last look."""
+
+    surely_us: int
+    maybe_us: int
+    waits: bool = False
+    #: Commits of others that were answered since its session was over, a look apart, and the last of them.
+    commits: int = 0
+    counted_us: int = 0
+
+
+class _Groups(msgspec.Struct):
+    """The groups of one coordinator in one leader epoch: their changes under way, and times."""
+
+    leader_epoch: int
+    looked_us: int
+    steady_us: int
+    changes: dict[str, UnderWay] = {}
+    heard: dict[tuple[str, str], _Heard] = {}
+    offsets: dict[str, object] = {}
+    busy_us: dict[str, int] = {}
+
+
+class CoordinatorInvariants:
+    """Looks at the coordinators of all brokers; ``note`` is called with each answer of a rule."""
+
+    def __init__(self, config: BrokerConfig, note: Callable[[TopicPartition, Broken | None], None]) -> None:
+        self._session_us = config.session_timeout_ms * 1000
+        self._retention_us = config.offsets_retention_minutes * 60_000_000
+        self._note = note
+        self._decisions: dict[NodeId, tuple[int, dict[str, TransactionRecord | None]]] = {}
+        self._groups: dict[tuple[NodeId, TopicPartition], _Groups] = {}
+
+    def step(self, node: NodeId, broker: Broker, cause: object, effects: Sequence[Effect], now_us: int) -> None:
+        """Look at what a step of this broker may have changed."""
+        topic = _topic_of(cause)
+        if topic == OFFSETS_TOPIC:
+            for coordinator in broker.group_coordinators:
+                for broken in self._look_at_groups(node, coordinator, cause, effects, now_us):
+                    self._note(coordinator.log, broken)
+        elif topic:
+            for broken in self._look_at_transactions(node, broker.transaction_coordinator, cause, effects):
+                self._note(LOG, broken)
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def _look_at_transactions(
+        self, node: NodeId, coordinator: TransactionCoordinator, cause: object, effects: Sequence[Effect]
+    ) -> Iterator[Broken | None]:
+        replica = coordinator.ready()
+        if replica is None:
+            return
+        epoch, before = self._decisions.get(node, (NONE, {}))
+        if epoch != replica.leader_epoch:
+            before = {}
+            yield from transactions_loaded(coordinator)
+        known = coordinator.known()
+        yield from decisions_in(known, before, cause)
+        yield from markers_in(coordinator, effects)
+        under_way = {name: None if each.next is None else each.next.record for name, each in known.items()}
+        self._decisions[node] = (replica.leader_epoch, under_way)
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def _look_at_groups(
+        self, node: NodeId, coordinator: GroupCoordinator, cause: object, effects: Sequence[Effect], now_us: int
+    ) -> Iterator[Broken | None]:
+        replica, log = coordinator.ready(), coordinator.log
+        if replica is None:
+            return
+        seen = self._groups.get((node, log))
+        if seen is None or seen.leader_epoch != replica.leader_epoch:
+            seen = self._groups[node, log] = _Groups(replica.leader_epoch, now_us, now_us)
+            yield from groups_loaded(coordinator)
+        looks = type(cause) is Timer and cause.subject[0] == log
+        if looks:
+            if now_us - seen.looked_us > STEADY_US:
+                seen.steady_us = now_us
+            seen.looked_us = now_us
+        _, groups = coordinator.described()
+        committed = any(type(each) is Deliver and _is_committed(each.message) for each in effects)
+        for name, group in groups.items():
+            self._hear(seen, name, group, cause, now_us)
+            if group.next is not None and group.next is not seen.changes.get(name):
+                yield from commits_in(name, group)
+                yield from self._given_up(seen, name, group, cause, now_us)
+                seen.changes[name] = group.next
+            known = (group.offsets.everything(), group.offsets.pending())
+            if group.members or known != seen.offsets.get(name):
+                seen.busy_us[name], seen.offsets[name] = now_us, known
+            if looks:
+                yield from self._kept(seen, name, group, now_us)
+            if committed:
+                yield from self._kept_by_commits(seen, name, group, now_us)
+
+    def _hear(self, seen: _Groups, name: str, group: Group, cause: object, now_us: int) -> None:
+        """Note the member that a request is of, those that are new, and those that waited for an answer."""
+        members = {**group.record.members, **({} if group.classic is None else group.classic.members)}
+        for key in [key for key in seen.heard if key[0] == name and key[1] not in members]:
+            del seen.heard[key]
+        waiting = {each.message.member for each in group.waiting}
+        for member in members:
+            heard = seen.heard.setdefault((name, member), _Heard(now_us, now_us))
+            waits = member in waiting or (group.classic is not None and group.classic.members[member].waits)
+            if waits or heard.waits:
+                heard.maybe_us = now_us
+            heard.waits = waits
+        if not isinstance(cause, messages.GroupRequest) or cause.group != name or cause.member not in members:
+            return
+        heard, own = seen.heard[name, cause.member], group.record.members.get(cause.member)
+        if own is None:
+            heard.maybe_us = now_us
+        elif isinstance(cause, messages.ConsumerGroupHeartbeat):
+            if cause.member_epoch in {own.epoch, own.previous_epoch, messages.LEAVES}:
+                heard.maybe_us = now_us
+            if cause.member_epoch == own.epoch:
+                heard.surely_us = now_us
+
+    def _given_up(self, seen: _Groups, name: str, group: Group, cause: object, now_us: int) -> Iterator[Broken | None]:
+        """A change that is due by time: who goes was silent, and offsets go with nobody there."""
+        change = group.next
+        if type(cause) is not Timer or change is None or change.answer is not None:
+            return
+        if type(change) is GroupDeletion:
+            idle_us = now_us - seen.busy_us.get(name, now_us)
+            yield offsets_live_with_members(name, group.members, idle_us, self._retention_us)
+            return
+        for member in group.record.members.keys() - change.record.members.keys():
+            if not group.record.members[member].revoking:
+                silent_us = now_us - seen.heard[name, member].surely_us
+                yield member_lives_by_its_session(name, member, silent_us, self._session_us, given_up=True)
+
+    def _kept(self, seen: _Groups, name: str, group: Group, now_us: int) -> Iterator[Broken | None]:
+        """After a look of the coordinator nobody is there whose session is over."""
+        for member, session_us in _sessions(group, self._session_us):
+            if group.classic is None and group.next is not None:
+                return  # While a change is under way nobody is given up.
+            silent_us = now_us - max(seen.heard[name, member].maybe_us, seen.steady_us)
+            yield member_lives_by_its_session(name, member, silent_us, session_us, given_up=False)
+
+    def _kept_by_commits(self, seen: _Groups, name: str, group: Group, now_us: int) -> Iterator[Broken | None]:
+        """Others commit, so the group can change: a member whose session is over does not stay for long."""
+        for member, session_us in _sessions(group, self._session_us):
+            heard = seen.heard[name, member]
+            silent_us = now_us - heard.maybe_us
+            if silent_us <= session_us:
+                heard.commits = 0
+            elif now_us - heard.counted_us >= LOOK_EVERY_MS * 1000:
+                heard.commits, heard.counted_us = heard.commits + 1, now_us
+                if heard.commits > COMMITS_MAX:
+                    yield member_lives_by_its_session(name, member, silent_us, session_us, given_up=False)
+
+
+def _sessions(group: Group, session_us: int) -> list[tuple[str, int]]:
+    """The members with their sessions; of a classic group those that wait for no answer."""
+    classic: ClassicGroup | None = group.classic
+    if classic is None:
+        return [(name, session_us) for name in group.record.members]
+    return [(name, member.told.session_ms * 1000) for name, member in classic.members.items() if not member.waits]
+
+
+def _is_committed(message: object) -> bool:
+    return type(message) is messages.OffsetCommitResponse and not message.error
+
+
+def _topic_of(cause: object) -> str:
+    """The log of those coordinators whose knowledge a step with this cause may change, "" for none.
+
+    An answer about any other log partition is of a marker there.
+    """
+    if isinstance(cause, messages.GroupRequest):
+        return OFFSETS_TOPIC
+    if type(cause) is Timer:
+        topic: str = cause.subject[0].topic if cause.name == LOOK else ""
+        return topic
+    if isinstance(cause, messages.ProduceResponse | messages.WriteTxnMarkers):
+        of_groups = cause.partition.topic == OFFSETS_TOPIC
+        return OFFSETS_TOPIC if of_groups else TRANSACTIONS_TOPIC if type(cause) is messages.ProduceResponse else ""
+    return TRANSACTIONS_TOPIC if type(cause) in _OF_TRANSACTIONS else ""
+
+
+_OF_TRANSACTIONS: Final = frozenset({messages.InitProducerId, messages.AddPartitionsToTxn, messages.EndTxn})
