@@ -39,7 +39,7 @@ from harness.broker.core.invariants import (
 from harness.broker.core.replica import Replica
 from harness.broker.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import SimulatedCluster
-from harness.worlds.simulated.committed import Committed, epoch_at
+from harness.worlds.simulated.committed import Committed, epoch_at, has_record
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import CONTROLLER, node_name
@@ -266,6 +266,7 @@ class Invariants:
         broken = None
         if expected != NONE and last >= replica.log.start_offset:
             broken = high_watermark_is_committed(node, end, last, epoch_at(replica.log, last), expected)
+            broken = broken if broken is not None and has_record(replica.log, last) else None
         self._note(partition, broken)
         if broken is None and end > committed.end_offset:
             committed.commit(replica.log, end)
