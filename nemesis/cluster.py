@@ -189,11 +189,14 @@ class Messages(Protocol):
     def hold(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Keep what is sent over these links from now on, until :meth:`release`."""
 
+    def delay(self, links: Collection[Link], api: str = "") -> LinksCut:
+        """Keep the first message that each of these links is sent from now on; what follows it overtakes it."""
+
     def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Throw away what is sent over these links from now on, until :meth:`release`."""
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> LinksCut:
-        """End an ``action`` ("hold" or "drop") on the messages of ``api`` on these links; an empty one: every action.
+        """End an ``action`` ("hold", "delay", "drop") on the messages of ``api`` on these links; an empty one: all.
 
         What it held is delivered, in the order in which it was sent, unless another that lasts holds or drops it.
         """

@@ -27,6 +27,7 @@ from nemesis.faults.fault import NodeFault as NodeFault
 from nemesis.faults.fault import listed as listed
 from nemesis.faults.full_disk import FullDisk as FullDisk
 from nemesis.faults.hold_connections import HoldConnections as HoldConnections
+from nemesis.faults.hold_messages import DelayMessages as DelayMessages
 from nemesis.faults.hold_messages import DropMessages as DropMessages
 from nemesis.faults.hold_messages import HoldMessages as HoldMessages
 from nemesis.faults.kill import Kill as Kill

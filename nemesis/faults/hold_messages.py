@@ -28,7 +28,7 @@ class _MessageFault(LinkFault, frozen=True):
     undone_by: ClassVar[Repair[LinkGroup]] = RELEASE
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
-    action: ClassVar[Literal["hold", "drop"]] = "hold"
+    action: ClassVar[Literal["hold", "delay", "drop"]] = "hold"
     """The act on the messages: a method of :class:`nemesis.cluster.Messages`."""
 
     api: str = ""
@@ -46,7 +46,7 @@ class _MessageFault(LinkFault, frozen=True):
     def begin(self, target: Target, aim: Aim) -> LinksCut:
         """Hold or drop what is sent from now on."""
         messages = require(target.messages)
-        take = {"hold": messages.hold, "drop": messages.drop}[self.action]
+        take = {"hold": messages.hold, "delay": messages.delay, "drop": messages.drop}[self.action]
         return take(aim.links, self.api)
 
     def end(self, target: Target, aim: Aim) -> LinksCut:
@@ -65,6 +65,18 @@ class HoldMessages(_MessageFault, frozen=True):
     done_to_links: ClassVar[str] = "held messages of"
 
 
+class DelayMessages(_MessageFault, frozen=True):
+    """Hold the first message of each of those links, as its repetition goes through; deliver it at the end."""
+
+    kind: ClassVar[str] = "delaymessages"
+    verb: ClassVar[str] = "delay"
+    in_a_script: ClassVar[str] = (
+        "Hold the first message of this API (without one: of any) that each link is sent from now on; later ones arrive"
+    )
+    done_to_links: ClassVar[str] = "delayed a message of"
+    action: ClassVar[Literal["hold", "delay", "drop"]] = "delay"
+
+
 class DropMessages(_MessageFault, frozen=True):
     """Throw away what is sent over those links that the ``shape`` of a partition would cut, until the end."""
 
@@ -74,4 +86,4 @@ class DropMessages(_MessageFault, frozen=True):
         "Throw away messages of this API (without one: all) that are sent from now on, and answers"
     )
     done_to_links: ClassVar[str] = "dropped messages of"
-    action: ClassVar[Literal["hold", "drop"]] = "drop"
+    action: ClassVar[Literal["hold", "delay", "drop"]] = "drop"

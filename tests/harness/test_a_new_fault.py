@@ -73,7 +73,8 @@ from harness.cli.app import exit_code_of
 from harness.runs.cluster import BREAKS, ByHand, ClusterRequest
 from harness.plan import RunSpec, Simulated, parse_plan
 from harness.ground.choices import Choices
-from harness.lab.search.portfolios import EVERYTHING, Portfolio
+from harness.lab.search.all_portfolios import EVERYTHING
+from harness.lab.search.portfolios import Portfolio
 from harness.runs.run import planned
 from harness.runs.stories import parse_story, perform_cell
 from harness.worlds.simulated import SimulatedWorld

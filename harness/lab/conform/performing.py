@@ -235,6 +235,10 @@ class _WholeLinkMessages(Messages):
         return self._messages.hold(_in_effect(links))
 
     @override
+    def delay(self, links: Collection[Link], api: str = "") -> LinksCut:
+        return self._messages.delay(_in_effect(links))
+
+    @override
     def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         return self._messages.drop(_in_effect(links))
 

@@ -1,19 +1,20 @@
 """Hunts: random schedules under many settings, until a checker or an invariant sees what is wrong.
 
-Run ``n`` of a hunt is of portfolio ``n`` modulo their number, with a seed of its own, so what is found does not depend
-on how many workers look. A finding counts only if the same run without what was changed on purpose (a planted bug, a
-rule of Kafka's) finds nothing: what is found without the change, too, is about the core itself. A permitted loss is not
-a finding.
+Portfolios have their turns in a fixed order (:mod:`harness.lab.search.turns`), and each run has a seed of its own, so
+what is found does not depend on how many workers look. A finding counts only if the same run without what was changed
+on purpose (a planted bug, a rule of Kafka's) finds nothing: what is found without the change, too, is about the core
+itself. A permitted loss is not a finding.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ from harness.ground.machine.spread import Workers, spread
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
 from harness.lab.search.portfolios import PORTFOLIOS, Portfolio
 from harness.lab.search.sameness import OUT_OF_SYNC, STALLED
+from harness.lab.search.turns import Turn, blocks_of, turns_of
 from harness.plan import RunSpec
 
 #: Runs that are given to a worker at a time.
@@ -51,7 +53,7 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class HuntedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a hunt, what it found, nothing mostly, and the seconds of one core that it took."""
+    """Run ``number`` of a portfolio, what it found, nothing mostly, and the seconds of one core that it took."""
 
     number: int
     portfolio: str
@@ -111,7 +113,7 @@ def hunt(
 
 
 def as_it_is(count: int, *, seed: int, workers: Workers = 1, portfolios: Sequence[Portfolio]) -> Iterator[HuntedRun]:
-    """``count`` runs of the core as it is, in the order of their numbers: none of them should have an alarm."""
+    """``count`` runs of the core as it is, in the order of their turns: none of them should have an alarm."""
     yield from islice(runs({}, seed=seed, workers=workers, portfolios=portfolios), count)
 
 
@@ -125,24 +127,25 @@ def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
 def runs(
     changed: Mapping[str, Any], *, seed: int, workers: Workers, portfolios: Sequence[Portfolio], first: int = 0
 ) -> Iterator[HuntedRun]:
-    """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself.
+    """Run after run in the order of their turns, each portfolio's from ``first`` on; the iterator never ends by itself.
 
     Runs whose worker was killed are performed again by another.
 
     Raises:
         HarnessError: workers were killed over the same runs :data:`KILLED_MAX` times, or a Spark job failed.
     """
-    number, killed = first, 0
+    turns = turns_of(portfolios, first)
+    perform = partial(_block, changed=changed, seed=seed)
     if isinstance(workers, str):
-        perform = partial(_block, changed=changed, seed=seed, portfolios=portfolios)
-        yield from chain.from_iterable(spread(workers, perform, growing_blocks(first)))
+        yield from chain.from_iterable(spread(workers, perform, blocks_of(turns, growing_sizes())))
         return
-    while workers < 2:
-        yield _run(number, changed, seed, portfolios)
-        number += 1
+    if workers < 2:
+        yield from chain.from_iterable(map(perform, blocks_of(turns, repeat(1))))
+        return
+    number, killed, given = first, 0, deque[list[Turn]]()
     while True:
         try:
-            for block in _blocks(number, changed, seed, portfolios, workers):
+            for block in _in_processes(given, blocks_of(turns, repeat(BLOCK)), perform, workers):
                 yield from block
                 number, killed = number + BLOCK, 0
         except BrokenProcessPool as error:
@@ -154,45 +157,48 @@ def runs(
                 ) from error
 
 
-def _blocks(
-    number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio], workers: int
+def _in_processes(
+    given: deque[list[Turn]],
+    blocks: Iterator[list[Turn]],
+    perform: Callable[[Sequence[Turn]], list[HuntedRun]],
+    workers: int,
 ) -> Iterator[list[HuntedRun]]:
-    """Blocks of runs from run ``number`` on, in order, performed in worker processes."""
+    """Blocks of runs in order, performed in worker processes. ``given`` are those without an answer, the next first."""
     with forked_pool(workers) as pool:
         waiting: list[Future[list[HuntedRun]]] = []
         try:
             while True:
                 while len(waiting) < 2 * workers:
-                    waiting.append(pool.submit(_block, range(number, number + BLOCK), changed, seed, portfolios))
-                    number += BLOCK
-                yield waiting.pop(0).result()
+                    if len(waiting) == len(given):
+                        given.append(next(blocks))
+                    waiting.append(pool.submit(perform, given[len(waiting)]))
+                runs_done = waiting.pop(0).result()
+                given.popleft()
+                yield runs_done
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def growing_blocks(first: int) -> Iterator[range]:
-    """The numbers of runs from ``first`` on in blocks for a cluster; the iterator never ends by itself."""
-    start = first
+def growing_sizes() -> Iterator[int]:
+    """The sizes of blocks for a cluster; the iterator never ends by itself."""
+    given = 0
     while True:
-        size = min(BLOCK_MAX, max(BLOCK, (start - first) // GROWTH))
-        yield range(start, start + size)
-        start += size
+        size = min(BLOCK_MAX, max(BLOCK, given // GROWTH))
+        yield size
+        given += size
 
 
-def _block(
-    numbers: Sequence[int], changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]
-) -> list[HuntedRun]:
-    return [_run(number, changed, seed, portfolios) for number in numbers]
+def _block(turns: Sequence[Turn], changed: Mapping[str, Any], seed: int) -> list[HuntedRun]:
+    return [_run(turn, changed, seed) for turn in turns]
 
 
-def _run(number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> HuntedRun:
-    portfolio = portfolios[number % len(portfolios)]
+def _run(turn: Turn, changed: Mapping[str, Any], seed: int) -> HuntedRun:
     began = time.process_time()
-    spec = portfolio.spec(seed, number, changed)
+    spec = turn.portfolio.spec(seed, turn.number, changed)
     alarms = alarms_of(spec)
     return HuntedRun(
-        number=number,
-        portfolio=portfolio.name,
+        number=turn.number,
+        portfolio=turn.portfolio.name,
         spec=spec,
         alarms=alarms,
         seconds=time.process_time() - began,

@@ -6,7 +6,7 @@ that its promise covers at least in part. What a run may lose is never a finding
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,10 +14,7 @@ import msgspec
 from harness.ground.choices import Choices, derived_seed
 from harness.lab.search.storms import CUTS, FAULTS_A_STORM, KINDS, Storms
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.worlds.reference_settings import OF_GROUPS, OF_PIPELINES, OF_TRANSACTIONS
-from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, needs_of
 from nemesis.topology import Shape
 from workloads import Settings, SettingsError, WorkloadPlan, kind_of
 
@@ -32,29 +29,13 @@ QUICK: Final[Mapping[str, Any]] = {
     "broker.heartbeat.interval.ms": 250,
 }
 WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, producers=2, consumers=1)
-#: Many are aborted, or left to a successor, and there are more of them than plain writes would be.
-IN_TRANSACTIONS: Final = msgspec.structs.replace(
-    WORKLOAD,
-    name="transactions",
-    writes_per_second=80.0,
-    sends_per_transaction=4,
-    aborts_percent=40,
-    takeover_every_ms=1_500,
-)
-#: Members come and go all the time, and commit what little they have read.
-IN_GROUPS: Final = msgspec.structs.replace(
-    WORKLOAD, name="groups", writes_per_second=60.0, consumers=3, member_change_ms=1_500
-)
-#: The same; what they write is aborted now and then. After it, offsets that are pending for long have their end.
-IN_PIPELINES: Final = msgspec.structs.replace(
-    IN_GROUPS, name="consume-transform-produce", aborts_percent=25, drain_limit_ms=60_000
-)
 
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     """One choice: settings beside :data:`QUICK`, and scenarios of ``families``, or storms.
 
-    Each run draws one value of each of the settings ``drawn``.
+    Each run draws one value of each of the settings ``drawn``. ``price`` is the time of a run, that of plain writes
+    being 1; a portfolio has ``share`` parts of a hunt's time.
 
     Storms have faults of ``kinds`` with cuts of ``shapes``; ``faults`` are the least and the most of one storm.
 
@@ -75,6 +56,8 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     partitions: int = 1
     producers: int = WORKLOAD.producers
+    price: float = 1.0
+    share: float = 1.0
     workload: WorkloadPlan = WORKLOAD
 
     def spec(self, seed: int, number: int, changed: Mapping[str, Any]) -> RunSpec:
@@ -147,51 +130,47 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_RACKS: Final = ("a", "b", "c")
+RACKS: Final = ("a", "b", "c")
 _PATIENT: Final = {"request.timeout.ms": 6_000, "delivery.timeout.ms": 12_000}
 _IMPATIENT: Final = {"request.timeout.ms": 1_500, "delivery.timeout.ms": 2_000}
-_IDEMPOTENT: Final = {"enable.idempotence": True}
-_ELIGIBLE: Final = {"eligible.leader.replicas": True}
-_FLUSHED: Final = {"flush.messages": 1}
-_UNCLEAN: Final = {"unclean.leader.election.enable": True}
-_MAJORITY: Final = {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"}
+IDEMPOTENT: Final = {"enable.idempotence": True}
+ELIGIBLE: Final = {"eligible.leader.replicas": True}
+FLUSHED: Final = {"flush.messages": 1}
+UNCLEAN: Final = {"unclean.leader.election.enable": True}
+MAJORITY: Final = {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"}
 #: As in production, no broker leaves the ISR, and few are fenced, while links are down for a second or two.
 _SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 4_000}
-_BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
+BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
 #: Each fault is over, and what it destroyed is fetched again, before the next one.
 _ONE_BY_ONE: Final[Mapping[str, Any]] = {"fault_ms_max": 600, "healed_ms_min": 3_000}
 #: A record replaces or deletes another within a second or two; tombstones stay for longer than any run.
 _KEYED: Final = msgspec.structs.replace(WORKLOAD, name="keyed", keys=6)
-_COMPACTED: Final[Mapping[str, Any]] = {
-    "enable.idempotence": True,
-    "cleanup.policy": "compact",
-    "segment.ms": 100,
-    "min.cleanable.dirty.ratio": 0.01,
-}
+CLEANED: Final[Mapping[str, Any]] = {"segment.ms": 100, "min.cleanable.dirty.ratio": 0.01}
+_COMPACTED: Final[Mapping[str, Any]] = {**CLEANED, "enable.idempotence": True, "cleanup.policy": "compact"}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
-_MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
+MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
 #: One broker and the others, or the controller; and what is between two brokers, or one and the controller.
 _OF_ONE: Final = (Shape.FROM_BROKERS, Shape.ISOLATE, Shape.DEAF, Shape.MUTE)
-_SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape.ISOLATE, Shape.ISOLATE, Shape.NO_FETCH)
+SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape.ISOLATE, Shape.ISOLATE, Shape.NO_FETCH)
 
-#: In the order in which a hunt goes round.
+#: Of plain writes, and of writes with keys.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition")),
     # What takes several links of different brokers, cut in turn while leadership moves, needs many faults (rule 30).
     Portfolio(
-        name="moves", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(7, 14), settings=_SLOW_TO_SHRINK, **_BRIEF
+        name="moves", kinds=MOVES, shapes=SINGLE_LINKS, faults=(7, 14), settings=_SLOW_TO_SHRINK, **BRIEF
     ),
-    Portfolio(name="network", kinds=_NETWORK, settings=_IDEMPOTENT),
-    Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | _IDEMPOTENT),
+    Portfolio(name="network", kinds=_NETWORK, settings=IDEMPOTENT),
+    Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | IDEMPOTENT),
     Portfolio(
         name="eligible",
         kinds=("kill", "power", "stop", "cut", "wipe"),
-        settings=_ELIGIBLE | _FLUSHED,
+        settings=ELIGIBLE | FLUSHED,
         dead_brokers_max=3,
     ),
-    Portfolio(name="eligible-stories", families=("power", "wipe"), settings=_ELIGIBLE, healed_ms_min=2_500),
-    Portfolio(name="flushed", families=("power",), settings=_FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
+    Portfolio(name="eligible-stories", families=("power", "wipe"), settings=ELIGIBLE, healed_ms_min=2_500),
+    Portfolio(name="flushed", families=("power",), settings=FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
     Portfolio(
         name="every-replica",
         kinds=("wipe", "late-fetch", "late-fetch", "kill"),
@@ -200,28 +179,28 @@ PORTFOLIOS: Final = (
         dead_brokers_max=1,
         healed_ms_min=1_500,
     ),
-    Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **_BRIEF),
+    Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **BRIEF),
     Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE),
     Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}),
     Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2),
-    Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=_IDEMPOTENT),
+    Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=IDEMPOTENT),
     Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
     Portfolio(
         name="release-2.1",
         kinds=("move", "move", "cut", "cut", "slow"),
-        shapes=_SINGLE_LINKS,
+        shapes=SINGLE_LINKS,
         settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"},
-        **_BRIEF,
+        **BRIEF,
     ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings=_IMPATIENT | {"strict.min.isr": False}),
-    Portfolio(name="majority", kinds=_NETWORK, settings=_MAJORITY),
-    Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=_ELIGIBLE | _UNCLEAN),
+    Portfolio(name="majority", kinds=_NETWORK, settings=MAJORITY),
+    Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=ELIGIBLE | UNCLEAN),
     Portfolio(
         name="new-producers",
         kinds=("controller", "crash", "crash", "kill", "move"),
-        settings=_IDEMPOTENT,
+        settings=IDEMPOTENT,
         producers=4,
-        **_BRIEF,
+        **BRIEF,
     ),
     Portfolio(
         name="away-and-wiped",
@@ -231,9 +210,9 @@ PORTFOLIOS: Final = (
     ),
     Portfolio(name="stops-and-power", kinds=("stop", "stop", "power", "kill"), healed_ms_min=1_500),
     Portfolio(
-        name="moves-of-producers", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(7, 14), settings=_IDEMPOTENT, **_BRIEF
+        name="moves-of-producers", kinds=MOVES, shapes=SINGLE_LINKS, faults=(7, 14), settings=IDEMPOTENT, **BRIEF
     ),
-    Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
+    Portfolio(name="near-reads", kinds=(*MOVES, "pause"), settings={"follower.fetching": True}, racks=RACKS),
     Portfolio(
         name="compacted",
         kinds=("kill", "stop", "cut", "cut", "pause", "move", "wipe"),
@@ -241,6 +220,7 @@ PORTFOLIOS: Final = (
         workload=_KEYED,
         dead_brokers_max=1,
         healed_ms_min=1_500,
+        price=1.3,
     ),
     # Uncommitted records of a cut leader outlast a segment, and replace committed ones of a few keys (rule 31).
     Portfolio(
@@ -252,6 +232,7 @@ PORTFOLIOS: Final = (
         fault_ms_max=6_000,
         dead_brokers_max=1,
         healed_ms_min=1_500,
+        price=2.0,
     ),
     # Of a topic that nothing is cleaned of for an hour, each record is read.
     Portfolio(
@@ -260,122 +241,33 @@ PORTFOLIOS: Final = (
         settings={**_COMPACTED, "min.compaction.lag.ms": 3_600_000},
         workload=_KEYED,
         dead_brokers_max=1,
+        price=1.3,
+    ),
+    # Tombstones go within a run, as soon as each replica is past them. No fault keeps a reader away from them.
+    Portfolio(
+        name="compacted-for-good",
+        kinds=("kill", "stop", "move", "pause", "wipe"),
+        settings={**_COMPACTED, "delete.retention.ms": 2_000, "tombstones.wait.for.replicas": True},
+        workload=_KEYED,
+        dead_brokers_max=1,
+        healed_ms_min=1_500,
+        fault_ms_max=1_500,
+        price=1.5,
+    ),
+    # Segments go by their age while others are written.
+    Portfolio(
+        name="expiring",
+        kinds=("kill", "stop", "move", "cut", "pause"),
+        settings=IDEMPOTENT | {"segment.ms": 500, "retention.ms": 5_000},
+        workload=msgspec.structs.replace(WORKLOAD, duration_ms=16_000),
+        healed_ms_min=1_500,
+        price=1.3,
+    ),
+    # Of two messages the first arrives last.
+    Portfolio(
+        name="overtaken-messages",
+        kinds=("overtaken-produce", "overtaken-proposal", "overtaken-proposal", "overtaken-fetch", "move", "cut"),
+        settings=IDEMPOTENT,
+        **BRIEF,
     ),
 )  # fmt: skip
-
-
-_PROTOCOLS: Final[Mapping[str, tuple[Any, ...]]] = {"group.protocol": ("classic", "consumer")}
-
-
-def _coordinated(
-    name: str, family: str, settings: Mapping[str, Any], workload: WorkloadPlan, partitions: int
-) -> tuple[Portfolio, Portfolio]:
-    """The portfolios of what a coordinator decides, which ``family`` attacks."""
-    drawn = _PROTOCOLS if kind_of(workload).grouped else {}
-    common: Mapping[str, Any] = {
-        "settings": settings, "drawn": drawn, "workload": workload, "partitions": partitions,
-    }  # fmt: skip
-    return (
-        Portfolio(name=name, families=(family, "kill", "pause", "partition"), **common),
-        Portfolio(name=f"{name}-and-moves", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(5, 10), **common, **_BRIEF),
-    )
-
-
-_COMMITTED: Final = _IDEMPOTENT | {"isolation.level": "read_committed"}
-#: The same for what only transactions can show.
-TRANSACTIONAL: Final = (
-    *_coordinated("transactions", "transaction-coordinator", _COMMITTED, IN_TRANSACTIONS, 2),
-    Portfolio(
-        name="late-messages-of-transactions",
-        kinds=("hold", "hold", "move", "cut", "kill"),
-        settings=_COMMITTED,
-        workload=IN_TRANSACTIONS,
-        partitions=2,
-        **_BRIEF,
-    ),
-)
-
-_MEMBERS: Final = _IDEMPOTENT | {"session.timeout.ms": 1_500}
-#: The same for what only consumer groups can show.
-GROUPED: Final = (
-    *_coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3),
-    # Only what a library commits by itself is on its way when the group has another generation.
-    Portfolio(
-        name="late-commits-of-groups",
-        kinds=("late-commit", "late-commit", "late-commit", "move", "kill"),
-        settings=_MEMBERS | {"commit.mode": "auto"},
-        drawn=_PROTOCOLS,
-        workload=IN_GROUPS,
-        partitions=3,
-        **_BRIEF,
-    ),
-)
-_PIPED: Final[Mapping[str, Any]] = {
-    "settings": _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000},
-    "drawn": _PROTOCOLS,
-    "workload": IN_PIPELINES,
-    "partitions": 3,
-}
-#: The same for what only offsets in transactions can show. Nothing is cut: a coordinator that missed its election
-#: answers who is no member from what it knew (rule 44), and this workload asks so in its midst.
-PIPELINED: Final = (
-    Portfolio(name="pipelines", families=("coordinator", "transaction-coordinator", "kill", "pause"), **_PIPED),
-    Portfolio(name="pipelines-and-moves", kinds=("move", "move", "kill", "stop", "pause"), **_PIPED),
-)
-
-
-def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
-    """The portfolios in which a hunt looks for what these settings do wrong."""
-    transactional = "transaction.version" in changed or changed.get("planted.bug") in OF_TRANSACTIONS
-    if transactional:
-        return TRANSACTIONAL
-    if changed.get("planted.bug") in OF_GROUPS:
-        return GROUPED
-    if changed.get("planted.bug") in OF_PIPELINES:
-        return PIPELINED
-    policy = changed.get("cleanup.policy")
-    return PORTFOLIOS if policy is None else tuple(each for each in PORTFOLIOS if each.fits(policy))
-
-
-#: Settings of further runs, of the core as it is, under every family in virtual time and their mixtures.
-_SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "in-sync": _IDEMPOTENT,
-    "eligible": _ELIGIBLE | _FLUSHED,
-    "all-replicas": _UNCLEAN | {"min.insync.replicas": 3},
-    "majority": _MAJORITY,
-}
-_MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "fail")
-#: Faults that a cluster in virtual time cannot do.
-_LACKING: Final = {
-    Capability.CLOCKS,
-    Capability.DISK_SPACE,
-    Capability.DISK_SPEED,
-    Capability.REASSIGNMENT,
-    Capability.SUCCESSION,
-}
-
-#: Families for compacted topics, which these further runs do not have.
-_COMPACTING: Final = {"away", "away-wiped"}
-
-
-def _everything() -> Iterator[Portfolio]:
-    yield from (*PORTFOLIOS, *TRANSACTIONAL, *GROUPED, *PIPELINED)
-    families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING and name not in _COMPACTING)
-    for settings, changed in _SAFE.items():
-        for family in families:
-            yield Portfolio(
-                name=f"{settings}/{family}",
-                settings=changed,
-                families=(family,),
-                racks=_RACKS,
-                log_dirs=2,
-                partitions=3,
-            )
-        yield Portfolio(
-            name=f"{settings}/all-families", settings=changed, families=families, racks=_RACKS, log_dirs=2, partitions=3
-        )
-        yield Portfolio(name=f"{settings}/storms", settings=changed, kinds=_MIXED, log_dirs=2, partitions=2)
-
-
-#: For hunts in the core as it is.
-EVERYTHING: Final = tuple(_everything())

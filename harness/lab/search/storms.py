@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from nemesis.faults import FAULTS, Fault, HoldMessages, Kill, MoveLeader
+from nemesis.faults import FAULTS, DelayMessages, Fault, HoldMessages, Kill, MoveLeader
 from nemesis.plan import FaultPlan
 from nemesis.roles import PICKS, Role, RoleKind
 from nemesis.scenarios import Draw, Timings
@@ -60,16 +60,42 @@ class StormFault(NamedTuple):
     drawn: Callable[[Role, Shape, Draw], Fault]
 
 
-#: Every fault by its verb, and three in a form of their own.
+class Late(NamedTuple):
+    """Messages of one ``api`` that come late, around ``role`` and on the links that ``shape`` would cut.
+
+    Of role and shape None is what is drawn for the storm.
+    """
+
+    api: str
+    role: RoleKind | None = None
+    shape: Shape | None = None
+
+
+#: What comes late, by the name that follows `late-`, where all of it does, or `overtaken-`, where the first does.
+LATE: Final[Mapping[str, Late]] = {
+    "fetch": Late("Fetch"),
+    "produce": Late("Produce", shape=Shape.FROM_CLIENTS),
+    "proposal": Late("AlterPartition", RoleKind.LEADER, Shape.FROM_CONTROLLER),
+    "commit": Late("OffsetCommit", RoleKind.COORDINATOR, Shape.FROM_CLIENTS),
+    "end": Late("EndTxn", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_CLIENTS),
+    "add": Late("AddPartitionsToTxn", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_CLIENTS),
+    "marker": Late("WriteTxnMarkers", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_BROKERS),
+}
+
+
+def _late(kind: type[HoldMessages | DelayMessages], late: Late) -> StormFault:
+    def drawn(role: Role, shape: Shape, _draw: Draw) -> Fault:
+        around = role if late.role is None else Role(late.role, role.partition)
+        return kind(around, late.shape or shape, late.api)
+
+    return StormFault(kind.family, drawn)
+
+
+#: Every fault by its verb, what comes late, and the death of the controller.
 KINDS: Final[Mapping[str, StormFault]] = {
     **{fault.verb: StormFault(fault.family, fault.drawn) for fault in FAULTS},
-    "late-fetch": StormFault(HoldMessages.family, lambda role, shape, _: HoldMessages(role, shape, "Fetch")),
-    "late-commit": StormFault(
-        HoldMessages.family,
-        lambda role, _shape, _draw: HoldMessages(
-            Role(RoleKind.COORDINATOR, role.partition), Shape.FROM_CLIENTS, "OffsetCommit"
-        ),
-    ),
+    **{f"late-{name}": _late(HoldMessages, late) for name, late in LATE.items()},
+    **{f"overtaken-{name}": _late(DelayMessages, late) for name, late in LATE.items()},
     "controller": StormFault("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
 }
 

@@ -35,6 +35,10 @@ class HeldConnections(Messages, Links):
         """Hold everything on these links."""
         return self._hold(links, "hold", api)
 
+    def delay(self, links: Collection[Link], api: str = "") -> LinksCut:
+        """Hold everything on these links, since nothing can overtake."""
+        return self._hold(links, "delay", api)
+
     def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Hold everything on these links, since dropping is impossible."""
         return self._hold(links, "drop", api)

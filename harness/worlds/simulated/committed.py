@@ -18,7 +18,9 @@ class Committed(msgspec.Struct):
 
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
-    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
+    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them. A replica
+    that copied a cleaned log has later ones, of the records that are left: the earliest are kept, and a log that has no
+    record at an offset says nothing of it.
     Where retention has dropped that record, its epoch is NONE: nothing is claimed of it.
     ``read`` has the batches that consumers got first, by their first offset.
     Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
@@ -34,7 +36,8 @@ class Committed(msgspec.Struct):
         """All of ``log`` below ``end`` is committed."""
         last_epoch = epoch_at(log, end - 1)
         if last_epoch != self.last_epoch:
-            self.epochs = tuple(log.epochs())
+            known = dict(self.epochs)
+            self.epochs = [(epoch, min(start, known.get(epoch, start))) for epoch, start in log.epochs()]
         self.end_offset, self.last_epoch = end, last_epoch
 
     def epoch_at(self, offset: int) -> int:
@@ -65,7 +68,8 @@ class Committed(msgspec.Struct):
         broken = candidates_are_complete(node, log.end_offset, end)
         if broken is not None or end <= log.start_offset or self.last_epoch == NONE:
             return broken
-        return logs_match(node, end - 1, epoch_at(log, end - 1), self.last_epoch)
+        broken = logs_match(node, end - 1, epoch_at(log, end - 1), self.last_epoch)
+        return broken if broken is not None and has_record(log, end - 1) else None
 
     def damaged_in(self, node: NodeId, log: MemoryLog | None, excused: Collection[int]) -> Broken | None:
         """The same of a bad batch, torn or damaged: for everybody who reads the log it ends there.
@@ -81,6 +85,11 @@ class Committed(msgspec.Struct):
 def epoch_at(log: Log, offset: int) -> int:
     """The leader epoch of the record at ``offset``, NONE where the log knows none."""
     return _epoch_in(log.epochs(), offset)
+
+
+def has_record(log: Log, offset: int) -> bool:
+    """True if the log has a record at ``offset``: it was not cleaned away."""
+    return any(offset in batch.offsets for batch in log.read(offset, log.end_offset, 0))
 
 
 def _epoch_in(epochs: Sequence[tuple[int, int]], offset: int) -> int:

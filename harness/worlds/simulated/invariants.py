@@ -49,7 +49,7 @@ from harness.broker.core.types import (
     TopicPartition,
 )
 from harness.worlds.simulated.cluster import SimulatedCluster
-from harness.worlds.simulated.committed import Committed, epoch_at
+from harness.worlds.simulated.committed import Committed, epoch_at, has_record
 from harness.worlds.simulated.coordinator_invariants import CoordinatorInvariants
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.log_invariants import TAKES_AWAY, LogInvariants
@@ -313,6 +313,7 @@ class Invariants:
         broken = None
         if expected != NONE and last >= replica.log.start_offset:
             broken = high_watermark_is_committed(node, end, last, epoch_at(replica.log, last), expected)
+            broken = broken if broken is not None and has_record(replica.log, last) else None
         self._note(partition, broken)
         if broken is None and end > committed.end_offset:
             committed.commit(replica.log, end)

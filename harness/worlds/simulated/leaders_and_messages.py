@@ -13,6 +13,7 @@ from harness.broker.core.types import NONE, NodeId, TopicPartition
 from harness.ground.errors import HarnessError
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
+from harness.worlds.simulated.wires import EVERY
 from nemesis.cluster import CLIENTS, Link
 from nemesis.evidence import LeaderMoved, LinksCut
 from workloads import LogPartition
@@ -91,6 +92,10 @@ class SimulatedMessages:
         """Hold messages back when they are sent."""
         return self._filter(links, api, "hold", keeps=True)
 
+    def delay(self, links: Collection[Link], api: str = "") -> LinksCut:
+        """Hold the first message of each link when it is sent."""
+        return self._filter(links, api, "delay", keeps=True, most=1)
+
     def drop(self, links: Collection[Link], api: str = "") -> LinksCut:
         """Drop messages when they are sent."""
         return self._filter(links, api, "drop", keeps=False)
@@ -107,13 +112,13 @@ class SimulatedMessages:
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 
-    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> LinksCut:
+    def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool, most: int = EVERY) -> LinksCut:
         if api and api not in APIS:
             raise HarnessError(
                 f'the reference broker has no messages of the API "{api}"; choose one of {", ".join(APIS)}'
             )
         wanted = _has_metadata if api == "UpdateMetadata" else partial(_is_one_of, APIS[api]) if api else _is_any
-        self._network.filter(links, wanted, f"{action} {api}", keeps=keeps)
+        self._network.filter(links, wanted, f"{action} {api}", keeps=keeps, most=most)
         return {"filtered": [f"{source}>{target}" for source, target in sorted(links)]}
 
 

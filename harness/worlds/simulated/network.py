@@ -13,7 +13,17 @@ from typing import Any
 
 from harness.ground.choices import Choices
 from harness.worlds.simulated.loop import Loop
-from harness.worlds.simulated.wires import DELAYS, DELAYS_US, SLOW_US, ClientReceiver, Cut, Filter, Receiver, Wire
+from harness.worlds.simulated.wires import (
+    DELAYS,
+    DELAYS_US,
+    EVERY,
+    SLOW_US,
+    ClientReceiver,
+    Cut,
+    Filter,
+    Receiver,
+    Wire,
+)
 from nemesis.cluster import CLIENTS, Link
 
 
@@ -151,14 +161,22 @@ class Network:
     # --- single messages ---------------------------------------------------------------------------------------------
 
     def filter(
-        self, links: Iterable[Link], wanted: Callable[[int, int, Any], bool], name: str = "", *, keeps: bool
+        self,
+        links: Iterable[Link],
+        wanted: Callable[[int, int, Any], bool],
+        name: str = "",
+        *,
+        keeps: bool,
+        most: int = EVERY,
     ) -> None:
         """Take the ``wanted`` messages (source, target, message) off ``links`` from now on; ``keeps``: see ``release``.
 
+        No more than ``most`` of each link are taken.
         Filters that are there already look at a message first. Each link has a filter of its own.
         """
         for link in links:
-            self._set_filters(link, (*self._filters.get(link, ()), Filter(self._loop, wanted, name, keeps=keeps)))
+            mine = Filter(self._loop, wanted, name, keeps=keeps, most=most)
+            self._set_filters(link, (*self._filters.get(link, ()), mine))
 
     def release(self, links: Iterable[Link], name: str = "") -> list[Filter]:
         """Take the filters of that ``name`` off ``links`` (no name: all of them), and send what they kept.

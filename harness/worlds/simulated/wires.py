@@ -23,6 +23,8 @@ RESET: Final = DELAYS - 1
 _ORDINARY: Final = DELAYS - DELAYS // 64
 #: The delay of a slow link: less than sessions and request time-outs, so that nothing breaks and everything is late.
 SLOW_US: Final = 400_000
+#: A filter takes every message that it wants.
+EVERY: Final = 2**62
 #: Messages that one cut wire holds back for retransmission: a socket's send buffer, some megabytes of small requests.
 HELD_MAX: Final = 10_000
 
@@ -69,14 +71,18 @@ class Cut:
 class Filter:
     """A rule for the ``wanted`` messages of a link: they are kept until the filter is taken away, or dropped.
 
-    ``held`` are the kept ones, each with its place in the order of all that was ever sent, and its wire; ``dropped``
-    counts the others. ``name`` tells the filters of one link apart.
+    It takes ``most`` of them, the first ones; what is sent later overtakes those. ``held`` are the kept ones, each with
+    its place in the order of all that was ever sent, and its wire; ``dropped`` counts the others. ``name`` tells the
+    filters of one link apart.
     """
 
-    __slots__ = ("_loop", "dropped", "held", "keeps", "name", "wanted")
+    __slots__ = ("_left", "_loop", "dropped", "held", "keeps", "name", "wanted")
 
-    def __init__(self, loop: Loop, wanted: Callable[[int, int, Any], bool], name: str, *, keeps: bool) -> None:
+    def __init__(
+        self, loop: Loop, wanted: Callable[[int, int, Any], bool], name: str, *, keeps: bool, most: int = EVERY
+    ) -> None:
         self._loop = loop
+        self._left = most
         self.wanted = wanted
         self.name = name
         self.keeps = keeps
@@ -85,8 +91,9 @@ class Filter:
 
     def takes(self, wire: Wire, message: Any) -> bool:
         """Take ``message`` off its ``wire`` if it is wanted; the answer says whether it was."""
-        if not self.wanted(wire.source, wire.target, message):
+        if not self._left or not self.wanted(wire.source, wire.target, message):
             return False
+        self._left -= 1
         if self.keeps:
             self.held.append((self._loop.next_sequence(), wire, message))
         else:

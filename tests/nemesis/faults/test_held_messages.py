@@ -3,7 +3,7 @@
 import pytest
 
 from nemesis.cluster import CONTROLLER, Capability, Link
-from nemesis.faults import DropMessages, HoldMessages
+from nemesis.faults import DelayMessages, DropMessages, HoldMessages
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES
@@ -38,6 +38,15 @@ def test_messages_are_held_on_the_links_of_a_shape_and_released_at_the_end(play)
         ("release", (TO_CONTROLLER, "hold", "AlterPartition")),
     ]
     assert (receipt.fault, receipt.links, receipt.took_effect) == ("holdmessages", TO_CONTROLLER, True)
+
+
+def test_of_messages_that_are_delayed_the_first_is_released_at_the_end(play):
+    calls, (receipt,) = play(DelayMessages(LEADER, Shape.NO_HEARTBEAT, "AlterPartition"))
+    assert calls == [
+        ("delay", (TO_CONTROLLER, "AlterPartition")),
+        ("release", (TO_CONTROLLER, "delay", "AlterPartition")),
+    ]
+    assert (receipt.fault, receipt.took_effect) == ("delaymessages", True)
 
 
 def test_messages_that_are_dropped_are_so_until_the_end(play):

@@ -11,10 +11,22 @@ from pathlib import Path
 import pytest
 
 from harness.ground.errors import HarnessError
-from harness.lab.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, portfolios_for, run_in_memory
-from harness.lab.search.hunting import BLOCK, BLOCK_MAX, KILLED_MAX, alarms_of, growing_blocks, without
+from harness.lab.search import (
+    EVERYTHING,
+    PLAIN,
+    PORTFOLIOS,
+    Alarm,
+    Portfolio,
+    as_it_is,
+    hunt,
+    portfolios_for,
+    run_in_memory,
+)
+from harness.lab.search.hunting import BLOCK, BLOCK_MAX, KILLED_MAX, alarms_of, growing_sizes, without
 from harness.lab.search.sameness import finding_of
+from harness.lab.search.turns import blocks_of, turns_of
 from harness.plan import RunSpec, parse_plan, plan_text
+from workloads import WORKLOADS
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
 EARLY = {"planted.bug": "acknowledge-after-append"}
@@ -30,9 +42,43 @@ def test_portfolios_have_names_of_their_own_and_settings_that_can_be() -> None:
 
 def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None:
     kept, cleaned = (portfolios_for({"cleanup.policy": policy}) for policy in ("delete", "compact"))
-    assert (len(kept), len(cleaned)) == (len(PORTFOLIOS) - 3, 3)
+    assert {portfolio.name for portfolio in (*kept, *cleaned)} == {portfolio.name for portfolio in PLAIN}
+    assert {portfolio.name.partition("-")[0] for portfolio in cleaned} == {"compacted"}
     assert all(portfolio.spec(1, 0, {"cleanup.policy": "delete"}) for portfolio in kept)
     assert all(portfolio.spec(1, 0, {"cleanup.policy": "compact"}) for portfolio in cleaned)
+
+
+@pytest.mark.parametrize(
+    ("changed", "workloads"),
+    [
+        ({"planted.bug": "keep-generation"}, {*WORKLOADS} - {"bursts"}),
+        ({"missed.epoch": "kafka"}, {*WORKLOADS} - {"bursts"}),
+        ({"cleanup.policy": "compact"}, {"keyed"}),
+        ({"commit.mode": "auto"}, {"groups", "consume-transform-produce"}),
+        ({"transaction.version": 1}, {"transactions", "consume-transform-produce"}),
+        ({"acks": 1}, {"steady"}),
+    ],
+)
+def test_a_hunt_looks_at_every_workload_that_a_setting_can_change(
+    changed: dict[str, object], workloads: set[str]
+) -> None:
+    """It is told the settings, and no portfolio that suits a planted bug."""
+    assert {portfolio.workload.name for portfolio in portfolios_for(changed)} == workloads
+
+
+def test_a_plain_hunt_has_a_turn_of_everything_within_seconds_and_then_shares_its_time() -> None:
+    """Prices are of runs of plain writes, of which a core does some 20 a second."""
+    assert sum(portfolio.price for portfolio in PLAIN) < 200
+    turns = list(itertools.islice(turns_of(PLAIN), 20 * len(PLAIN)))
+    first = [turn.portfolio for turn in turns[: len(PLAIN)]]
+    assert {portfolio.name for portfolio in first} == {portfolio.name for portfolio in PLAIN}
+    assert [portfolio.price for portfolio in first] == sorted(portfolio.price for portfolio in PLAIN)
+    spent = []
+    for portfolio in PLAIN:
+        numbers = [turn.number for turn in turns if turn.portfolio is portfolio]
+        assert numbers == [*range(len(numbers))]
+        spent.append(len(numbers) * portfolio.price / portfolio.share)
+    assert max(spent) - min(spent) <= max(portfolio.price / portfolio.share for portfolio in PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +142,10 @@ def test_what_the_broker_does_as_it_is_too_is_not_blamed_on_the_change(monkeypat
 
     monkeypatch.setattr("harness.lab.search.hunting.alarms_of", alarmed)
     result = hunt(EARLY, seed=1, seconds=600)
-    assert [run.number for run in result.spurious] == [0, 1]
+    names = [turn.portfolio.name for turn in itertools.islice(turns_of(PORTFOLIOS), 3)]
+    assert [run.portfolio for run in result.spurious] == names[:2]
     assert result.alarming is not None
-    assert (result.alarming.number, result.schedules) == (2, 3)
+    assert (result.alarming.portfolio, result.schedules) == (names[2], 3)
 
 
 def test_a_hunt_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,12 +210,13 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
 
 
 def test_a_single_run_of_a_hunt_is_performed_again() -> None:
-    alarming = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=600).alarming
+    portfolios = [BY_NAME["network"], BY_NAME["stories"]]
+    alarming = hunt({"planted.bug": "join-anywhere"}, seed=5, seconds=600, portfolios=portfolios).alarming
     assert alarming is not None
     assert alarming.number > 0
     again = hunt(
         {"planted.bug": "join-anywhere"},
-        seed=4,
+        seed=5,
         seconds=0,
         portfolios=[BY_NAME[alarming.portfolio]],
         first=alarming.number,
@@ -178,6 +226,8 @@ def test_a_single_run_of_a_hunt_is_performed_again() -> None:
 
 
 def test_blocks_for_a_cluster_grow_and_leave_out_no_run() -> None:
-    blocks = list(itertools.takewhile(lambda block: block.start < 10_000, growing_blocks(7)))
-    assert list(itertools.chain.from_iterable(blocks)) == list(range(7, blocks[-1].stop))
+    portfolios = [BY_NAME["stories"], BY_NAME["moves"]]
+    blocks = list(itertools.islice(blocks_of(turns_of(portfolios, 7), growing_sizes()), 100))
+    turns = list(itertools.chain.from_iterable(blocks))
+    assert turns == list(itertools.islice(turns_of(portfolios, 7), len(turns)))
     assert [len(block) for block in (blocks[0], blocks[-1])] == [BLOCK, BLOCK_MAX]

@@ -10,8 +10,9 @@ from checkers import ReplicaOutOfSync
 from harness.broker.core.replica import Replica
 from harness.broker.core.retention import ExpiredPart, Retention
 from harness.ground.errors import PlanError
+from harness.lab.search.coordinated_portfolios import GROUPED, TRANSACTIONAL
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
-from harness.lab.search.portfolios import GROUPED, PORTFOLIOS, TRANSACTIONAL
+from harness.lab.search.portfolios import PORTFOLIOS
 from harness.plan import parse_plan
 from workloads import Settings, SettingsError
 

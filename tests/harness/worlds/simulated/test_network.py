@@ -269,6 +269,17 @@ def test_chosen_messages_are_held_until_they_are_released(bench: Bench) -> None:
     assert bench.network.release([Link(0, 1)]) == []
 
 
+def test_a_first_message_that_is_held_is_overtaken_by_its_repetition(bench: Bench) -> None:
+    bench.network.filter([Link(0, 1)], is_odd, keeps=True, most=1)
+    bench.send(0, 1, 1, 2, 1)
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 1]
+    (ended,) = bench.network.release([Link(0, 1)])
+    bench.settle()
+    assert bench.brokers[1].messages() == [2, 1, 1]
+    assert len(ended.held) == 1
+
+
 def test_chosen_messages_are_dropped_and_counted(bench: Bench) -> None:
     bench.network.filter([Link(0, 1), Link(1, 0)], is_odd, keeps=False)
     bench.send(0, 1, 1, 2, 3)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.broker.core.planted import WRONG, generations, grouping
+from harness.lab.search.coordinated_portfolios import GROUPED
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
-from harness.lab.search.portfolios import GROUPED
 from harness.worlds.reference_settings import OF_GROUPS
 
 #: The planted bugs of groups by KIP-848 and of both protocols, and those of the classic one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.broker.core.planted import WRONG, piping
+from harness.lab.search.coordinated_portfolios import PIPELINED
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
-from harness.lab.search.portfolios import PIPELINED
 from harness.worlds.reference_settings import OF_PIPELINES
 
 #: Runs of each portfolio that are performed without a bug, and of the first one with it, until it is found.
