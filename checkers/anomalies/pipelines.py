@@ -178,6 +178,8 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     Example: a member writes ``x`` for ``a@0``, and its transaction is committed; another member, which began at 0, does
     the same with ``y``. A reader of committed records sees ``x`` and ``y``.
 
+    A transaction was not aborted if its commit was answered, or if a reader of committed records read it.
+
     False alarms avoided: records of aborted transactions, which are ``aborted-read``; one record that is in the log
     twice, which is ``duplicate``; two records with the same value at two offsets of the input; two groups, which have
     one effect each.
@@ -185,7 +187,8 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     Findings, one for each record that has more than one effect: key, source, offset, values, writers.
     """
     rows = log.sends[facts.source[log.sends] >= 0]
-    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.seen_committed[log.value_id[rows]]]
+    value, answered = log.value_id[rows], log.type[rows] == OK
+    rows = rows[(answered & log.seen[value]) | ((log.type[rows] == INFO) & log.seen_committed[value])]
     rows = rows[np.unique(log.value_id[rows], return_index=True)[1]]
     rows = rows[np.lexsort((log.index[rows], facts.source[rows], log.partition[rows]))]
     new = np.ones(len(rows), dtype=bool)

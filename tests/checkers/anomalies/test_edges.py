@@ -208,18 +208,30 @@ def test_a_commit_that_was_asked_for_before_the_successor_was_told_is_none_of_a_
     assert ("zombie" in told.final(20, 2, (0, 1), level=COMMITTED).anomalies) is late
 
 
-@pytest.mark.parametrize(("groups", "doubled"), [(("g", "h"), False), (("g", "g"), True)])
-def test_each_group_has_one_effect_of_a_record(told: Told, groups: tuple[str, str], *, doubled: bool) -> None:
+@pytest.mark.parametrize(
+    ("groups", "second", "level", "doubled"),
+    [
+        (("g", "h"), "ok", COMMITTED, False),
+        (("g", "g"), "ok", COMMITTED, True),
+        (("g", "g"), "info", COMMITTED, True),
+        (("g", "g"), "ok", UNCOMMITTED, True),
+        (("g", "g"), "info", UNCOMMITTED, False),
+    ],
+)
+def test_each_group_has_one_effect_of_a_record(
+    told: Told, groups: tuple[str, str], second: str, level: str, *, doubled: bool
+) -> None:
+    """A reader of uncommitted records shows an effect as well, and proves no commit."""
     told.event(0, "ok", "send", [["send", "t-0", [0, 1]]])
-    for number, group in enumerate(groups):
+    for number, (group, kind) in enumerate(zip(groups, ("ok", second), strict=True)):
         member, producer = 10 + number, 110 + number
         told.asked(member, "ok", "subscribe", ["t-0"])
         told.event(member, "ok", "rebalance", ["t-0"], detail={"group": group})
-        told.poll(member, (0, 1), level=COMMITTED)
+        told.poll(member, (0, 1), level=level)
         told.member(member + 500, "ok", "offsets", 1, group)
         detail = {"group": group, "handed_us": 1, "sources": {"t-0": [0]}}
-        told.txn("ok", ("o-0", 2 * number, 100 + number), process=producer, **detail)
-    names = told.final(21, 4, (0, 100), (2, 101), name="o-0", level=COMMITTED).anomalies
+        told.txn(kind, ("o-0", 2 * number, 100 + number), process=producer, **detail)
+    names = told.final(21, 4, (0, 100), (2, 101), name="o-0", level=level).anomalies
     assert ("doubled-effect" in names) is doubled
 
 

@@ -342,14 +342,16 @@ def doubled_effect(told: Told) -> Iterator[Finding]:
                 visible = {
                     (sent.log, sent.value)
                     for sent in effects(told, group, log, offset)
-                    if not told.aborted(sent.op) and was_read_committed(told, sent)
+                    if not told.aborted(sent.op) and was_read(told, sent)
                 }
                 if len(visible) > 1:
                     yield log, offset
 
 
-def was_read_committed(told: Told, sent: Sent) -> bool:
-    return any((seen.log, seen.value) == (sent.log, sent.value) and not seen.op.uncommitted for seen in told.ok_reads)
+def was_read(told: Told, sent: Sent) -> bool:
+    """Someone read it; where its commit was not answered, someone who reads nothing else."""
+    readers = [seen.op for seen in told.ok_reads if (seen.log, seen.value) == (sent.log, sent.value)]
+    return any(sent.acknowledged or not reader.uncommitted for reader in readers)
 
 
 def aborted_commit(told: Told) -> Iterator[Finding]:

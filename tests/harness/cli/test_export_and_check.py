@@ -44,6 +44,8 @@ NEEDED = {
     "consume-transform-produce": 'group.protocol = "consumer"\n',
     "keyed": 'cleanup.policy = "compact"\n',
 }
+#: Members are given up within the run, so that a broker that takes the offsets of any lets two of them commit a record.
+HASTY = 'isolation.level = "read_committed"\nsession.timeout.ms = 1_000\ndelivery.timeout.ms = 3_000\n'
 WEAK = "unclean.leader.election.enable = true\nmin.insync.replicas = 1"
 #: Runs that keep every promise, runs that may lose, and runs of brokers with a defect, of every workload.
 CASES = [
@@ -56,7 +58,7 @@ CASES = [
     Case("keyed", 'planted.bug = "keep-first-value"'),
     Case("transactions", 'planted.bug = "forget-abort-on-follower"'),
     Case("transactions", 'planted.bug = "pass-hanging-transaction"'),
-    Case("consume-transform-produce", 'planted.bug = "offsets-of-any-member"'),
+    Case("consume-transform-produce", HASTY + 'planted.bug = "offsets-of-any-member"'),
     Case("consume-transform-produce", 'planted.bug = "answer-unstable-offsets"'),
 ]
 PLAN = """seed = {seed}
@@ -109,7 +111,7 @@ def test_an_export_is_judged_as_its_run_was(tmp_path: Path, case: Case) -> None:
 
 def test_the_runs_above_show_findings(tmp_path: Path) -> None:
     counts = judged(exported(performed(tmp_path, CASES[-2])))[1]["counts"]
-    assert counts["two-owners"] == 1
+    assert {"two-owners", "doubled-effect"} <= counts.keys()
 
 
 def test_an_export_that_was_stored_is_exported_as_it_came(tmp_path: Path) -> None:
