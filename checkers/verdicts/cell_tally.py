@@ -106,9 +106,13 @@ class CellTally:
     @property
     def lacks(self) -> str:
         """The evidence that silence lacks, in words; "" if it lacks nothing."""
+        return self.exercised.lacks(self.families, self.facts.exercised_min, self.facts.at_stake_min, self.why_unjudged)
+
+    @property
+    def why_unjudged(self) -> str:
+        """The reason why most of those runs could not be judged that were not; "" if it is not known."""
         often = "most often " if len(self.reasons) > 1 else ""
-        why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
-        return self.exercised.lacks(self.families, self.facts.exercised_min, self.facts.at_stake_min, why)
+        return "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
 
     @property
     def outcome(self) -> Outcome:
@@ -138,8 +142,9 @@ def note_of(tally: CellTally) -> str:
     if outcome is Outcome.NOT_EXERCISED:
         return tally.lacks
     if outcome is Outcome.UNKNOWN:
-        share = f"{exercised.judged:,} of {exercised.runs:,} runs could be judged"
-        return share if exercised.is_known else f"{share}; {OLDER}"
+        share = f"{exercised.judged:,} of {counted(exercised.runs, 'run')} could be judged"
+        why = f"{share}: {tally.why_unjudged}" if tally.why_unjudged else share
+        return why if exercised.is_known else f"{why}; {OLDER}"
     findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
     # What is broken shows in runs that prove nothing else, too.
     in_runs = f"{findings} in {counted(exercised.runs, 'run')}"

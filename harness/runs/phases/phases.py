@@ -144,9 +144,9 @@ class Phases:
         self._pass(SETTLE_MS)
         leaders = TargetLeaders(self._world.target)
         ending, closings = self.workload.begin_ending(leaders), self.workload.closings(leaders.brokers)
-        fresh, slow_writing = self._write_afresh(middle, ending)
+        fresh, written = self._write_afresh(middle, ending)
         self._close(ending, closings.before)
-        lacking, drain = self._drain(middle, ending, fresh, slow_writing)
+        lacking, drain = self._drain(middle, ending, fresh, written)
         self._close(ending, closings.after)
         self._look_for_unexplained(middle, before, begun_us)
         self._close(ending, closings.again)
@@ -190,19 +190,19 @@ class Phases:
         if receipt is not None:
             self._record_fault(receipt)
 
-    def _write_afresh(self, middle: Middle, ending: RunEnding) -> tuple[RecoveryWrites, str]:
+    def _write_afresh(self, middle: Middle, ending: RunEnding) -> tuple[RecoveryWrites, Waited]:
         """Let fresh clients write, whatever the old ones could, and in the same time the cluster become whole again.
 
         An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
-        The words say why the machine was too slow for the writes, "" if it was not.
+        The wait says what of the limit is left after both, and why the machine was too slow for the writes.
         """
         fresh = ending.write(self.workload.partitions)
         left_us, slow = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
         settle_ms = self._settle_ms(left_us // 1000)
         self._pass(settle_ms)
-        self._until_served(lambda: not middle.lacking(), left_us - settle_ms * 1000)
-        return fresh, slow
+        whole = self._until_served(lambda: not middle.lacking(), left_us - settle_ms * 1000)
+        return fresh, Waited(whole.left_us, slow)
 
     def _settle_ms(self, left_ms: int) -> int:
         """The pause after fresh writes. Where nothing acknowledged them, a follower of the ISR may have none of them.
@@ -227,13 +227,21 @@ class Phases:
         return waited.slow
 
     def _drain(
-        self, middle: Middle, ending: RunEnding, fresh: RecoveryWrites, slow_writing: str
+        self, middle: Middle, ending: RunEnding, fresh: RecoveryWrites, written: Waited
     ) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked.
 
-        ``slow_writing`` says why the machine was too slow for the writes of ``fresh``, if it was.
+        ``written`` is the wait for the writes of ``fresh``. What the cluster lacks is believed when its limit is over:
+        an ISR that shrank late, or an answer of the controller that came late, is another by the next look.
         """
-        lacking = middle.lacking()
+        looks: list[dict[str, str]] = []
+
+        def is_whole() -> bool:
+            looks.append(middle.lacking())
+            return not looks[-1]
+
+        self._until_served(is_whole, written.left_us)
+        lacking = looks[-1]
         absent = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
         drain = ending.begin_drain(lacking, fresh.values)
         slow_reading = self._finish(Begun(drain, self._spec.workload.drain_limit_ms // 2, CLOSING_MS))
@@ -242,7 +250,7 @@ class Phases:
             drain,
             absent=absent,
             out_of_sync=self._world.out_of_sync(self._healed_us),
-            slow_writing=slow_writing,
+            slow_writing=written.slow,
             slow_reading=slow_reading,
         )
         return lacking, drain
@@ -258,10 +266,11 @@ class Phases:
         def left() -> int:
             return left_us - served.look(self._world.hindrance())
 
-        while not finished() and (more_us := left()) > 0 and self._clock.now_us() < latest_us:
-            self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
+        done = finished()
+        while not done and (more_us := left()) > 0 and self._clock.now_us() < latest_us:
+            done = self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
         still_us = left()
-        return Waited(still_us, served.lost() if still_us > 0 and not finished() else "")
+        return Waited(still_us, "" if done or still_us <= 0 else served.lost())
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

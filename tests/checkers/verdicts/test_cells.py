@@ -344,6 +344,7 @@ def test_an_unknown_verdict_brings_its_reason() -> None:
     cell = only(run(SAFE, dead), run(SAFE, dead, seed=2), run(SAFE, verdict(), seed=3))
     assert (cell.outcome, cell.runs, cell.runs_judged) == ("unknown", 3, 1)
     assert cell.unknown_reasons == {"the harness was killed": 2}
+    assert cell.note == "1 of 3 runs could be judged: the harness was killed"
 
 
 def test_a_cell_with_runs_that_could_not_be_judged_is_not_held() -> None:

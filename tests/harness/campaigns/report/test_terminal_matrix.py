@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from checkers import Verdict
+from checkers import RunFacts, Verdict, VerdictLine, build_matrix
+from checkers.verdicts.matrix import summarise
 from harness.campaigns.campaign.witnesses import choose_witnesses
-from harness.campaigns.report import write
+from harness.campaigns.report import as_junit, as_markdown, cases_of, write
 from harness.cli.matrix_table import show_campaign, show_cells
 from harness.cli.terminal import VERDICT_WIDTH, Terminal
 from harness.ground.machine.versions import MachineSize
@@ -50,6 +51,19 @@ def test_the_legend_follows_the_verdict_and_has_only_words_that_occur(
         "n/k: n of k runs lost acknowledged writes",
         str(directory / "report.html"),
     ]
+
+
+def test_why_a_run_could_not_be_judged_stands_wherever_its_cell_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = RunFacts(cell="c/kill", family="kill", world="processes", seed=1, settings=Settings().to_mapping())
+    unread = Verdict(history="h", valid="unknown", reason="the final readers did not reach the end of ackproof-0")
+    matrix = build_matrix([VerdictLine.of(unread, facts)])
+    show_cells(Terminal(out=Console(width=200, soft_wrap=True)), matrix.cells)
+    shown = (
+        capsys.readouterr().out,
+        as_markdown(summarise(matrix.cells), matrix.cells),
+        as_junit(cases_of(matrix.cells)).decode(),
+    )
+    assert [str(unread.reason) in words for words in shown] == [True, True, True]
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,28 @@ def test_a_log_that_lacks_something_in_the_eyes_of_the_middle_proves_nothing(wor
     assert not report.drained
 
 
+class Shrinking(Nothing):
+    """A middle whose log partition lacks a broker in ``looks`` looks, after some at which it is whole."""
+
+    def __init__(self, first: int, looks: int) -> None:
+        super().__init__({})
+        self._looks: list[dict[str, str]] = [{}] * first + [{PARTITION: "broker 2 does not follow"}] * looks
+
+    def lacking(self) -> dict[str, str]:
+        return self._looks.pop(0) if self._looks else {}
+
+
+@pytest.mark.parametrize("first", range(5))
+def test_no_single_look_makes_a_log_one_that_proves_nothing(first: int, world: Any, events: Any) -> None:
+    report = report_of(world, events, Shrinking(first, 1))
+    assert (report.unhealthy, report.drained) == ({}, True)
+
+
+def test_a_lack_is_believed_when_the_limit_is_over(world: Any, events: Any) -> None:
+    report = report_of(world, events, Shrinking(1, 1_000))
+    assert report.unhealthy == {PARTITION: "broker 2 does not follow"}
+
+
 def drains_of_a_compacted_topic(world: Any, events: Any) -> list[tuple[EventType, int | None, str | None]]:
     with opened(world):
         phases = Phases(spec(), world, events)
