@@ -32,7 +32,11 @@ pytestmark = pytest.mark.xdist_group("recorded-traces")
 #: The traces of the present code.
 REMADE: Final = frozenset(
     [
+        "G01-c",
         "G01-g",
+        "G02-c",
+        "G05-c",
+        "G07-c",
         "G12-g",
         "S01-all-2-3.9.2",
         "S06-all-2-3.9.2",
