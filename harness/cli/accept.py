@@ -168,7 +168,7 @@ def _number(what: str) -> str:
 def _is_named(what: str, cell: Cell, shown: tuple[str, str], ran: Collection[Ran]) -> bool:
     anomaly, identity = shown
     if (product := product_findings().get(what)) is not None:
-        return fits(product, cell, anomaly, ran)
+        return fits(product, cell, shown, ran)
     return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))
 
 
