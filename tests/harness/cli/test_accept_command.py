@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkers import VerdictLine
+from checkers.anomalies.transactions import Unended
 from harness.campaigns.comparison import accepted_sentences, compare_results, read_results
 from harness.cli.app import exit_code_of
 from harness.ground.machine.versions import this_machine
@@ -143,12 +144,12 @@ def test_a_defect_that_shows_as_three_anomalies_is_accepted_once(
 
 
 def test_by_the_number_of_a_page_only_what_bears_its_mark_is_accepted(campaign, tmp_path: Path) -> None:
-    def torn(seed: int, **facts: str) -> Iterator[VerdictLine]:
+    def torn(seed: int, **facts: Unended) -> Iterator[VerdictLine]:
         findings = {"torn-transaction": [a_finding("torn-transaction", key="ackproof-0", value=seed, **facts)]}
         told = {"anomalies": findings, "counts": {"torn-transaction": 1}, "valid": False}
         return iter([*run_lines(STRONG, runs=seed, losing=1, world="kafka", **told)][-1:])
 
-    directory = campaign("1", torn(11, end="no marker"), torn(12), losing=0)
+    directory = campaign("1", torn(11, unended=Unended(1, 5, 3, 6, next_commits=True)), torn(12), losing=0)
     cell = read_results(directory).cells[KEY]
     marked, unmarked = cell.identities["torn-transaction"]
     assert cell.marks == {marked: "no marker"}
