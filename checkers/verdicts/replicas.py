@@ -153,7 +153,7 @@ class _Columns:
         return copies
 
     def unended(self, key: str, values: Iterable[int]) -> dict[int, Unended]:
-        """Those of ``values`` whose transaction never ended in ``key``: see the module's text."""
+        """The ``values`` whose transaction never ended in ``key``, with the proof: see the module's text."""
         if key not in self.names:
             return {}
         producer, part = self._facts["producer_ids"], self._facts["parts"]

@@ -11,7 +11,7 @@ from checkers.columns.replica_file import REPLICAS_SCHEMA, Ends, PartitionEnd, T
 from checkers.local import check_one, check_rows
 from checkers.spark.pipeline import check
 from checkers.verdicts.judgement import Judgement, judge
-from checkers.verdicts.moments import Moment, joined, marked
+from checkers.verdicts.moments import MarkedMoment, joined, marked
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.anomalies.test_transaction_anomalies import Scene as TransactionScene
 from tests.checkers.scenes import Scene
@@ -138,10 +138,10 @@ def test_a_marker_of_a_later_transaction_marks_a_torn_one(rows: list[Row], mark:
 
 
 def test_moments_of_two_parts_are_each_there_once() -> None:
-    one, other = Moment(5, values={"a": [1]}), Moment(5, values={"a": [2], "b": [3]})
-    both = joined([one, Moment(None)], [other, Moment(None)])
-    assert both == [Moment(5, values={"a": [1, 2], "b": [3]}), Moment(None)]
+    first, second = MarkedMoment(5, values={"a": [1]}), MarkedMoment(5, values={"a": [2], "b": [3]})
+    both = joined([first, MarkedMoment(None)], [second, MarkedMoment(None)])
+    assert both == [MarkedMoment(5, values={"a": [1, 2], "b": [3]}), MarkedMoment(None)]
     assert marked(both, lambda key, values: [f"{key}{value}" for value in values]) == [
-        *(Moment(5, mark) for mark in ("a1", "a2", "b3")),
-        Moment(None),
+        *(MarkedMoment(5, mark) for mark in ("a1", "a2", "b3")),
+        MarkedMoment(None),
     ]

@@ -177,7 +177,7 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
         (
             ("ffff", "--until", "2027-01-31"),
             (
-                'no finding of this campaign is called "ffff"; it has IDENTITY, lost-write; each stands in the line '
+                'no finding of this campaign is called "ffff"; it has IDENTITY, lost-write; each is in the line '
                 "that accepts it, in CAMPAIGN/matrix.md and report.html"
             ),
         ),
