@@ -132,6 +132,23 @@ def test_an_entry_that_takes_each_unbroken_outcome_is_not_counted_as_expected() 
     assert "none of 1 cell is permitted loss" in next(expected_sentences(stating.expected, [held]))
 
 
+def test_what_does_not_bear_the_marks_of_the_expected_finding_is_not_as_expected() -> None:
+    entry = '[[expected]]\noutcomes = ["broken promise"]\nfinding = "008"\n'
+    entry += 'anomalies = ["lost-write", "torn-transaction"]\n'
+    plan = parse_plan(PLAN + entry, "p.toml")
+    broken = replace(
+        cell(plan, outcome=Outcome.BROKEN_PROMISE),
+        broken={"torn-transaction": 2, "lost-write": 2},
+        identities={"torn-transaction": {"aa": 1, "bb": 1}, "lost-write": {"cc": 1}},
+        marks={"aa": "no marker", "cc": "hidden"},
+    )
+    (sentence,) = unexpected(plan.expected, [broken])
+    assert sentence.endswith(": torn-transaction bb, without what marks finding 008")
+    assert list(unexpected(plan.expected, [replace(broken, marks={"aa": "no marker", "bb": "no marker"})])) == []
+    with pytest.raises(PlanError, match=r"expected\[0\].finding: .*800"):
+        parse_plan(PLAN + entry.replace("008", "800"), "p.toml")
+
+
 def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:
     text = PLAN + '[[expected]]\noutcomes = ["broken promise"]\nanomalies = ["duplicate"]\n'
     plan = parse_plan(text, "p.toml")

@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 3_900,
+    "harness/cli": 3_970,
     "harness/assess": 7_900,
     "harness/lab": 13_300,
-    "harness/campaigns": 9_600,
+    "harness/campaigns": 9_630,
     "harness/runs": 6_800,
     "harness/worlds": 19_400,
     "harness/records": 1_600,
-    "harness/plan": 3_220,
+    "harness/plan": 3_225,
     "harness/broker": 12_050,
-    "harness/ground": 1_400,
-    "checkers": 13_700,
+    "harness/ground": 1_405,
+    "checkers": 13_930,
     "nemesis": 4_800,
     "workloads": 9_700,
     "bench": 2_300,
-    "tests": 78_700,
+    "tests": 78_960,
 }
 
 

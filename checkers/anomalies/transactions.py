@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from typing_extensions import override
 
@@ -23,23 +24,45 @@ from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
 from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK
 
 _COMMITTED: Final = ISOLATIONS.index("read_committed")
+#: The mark of what is about a transaction that never ended in a log partition.
+NO_MARKER: Final = "no marker"
 _TXN: Final = FUNCTION_CODE[Function.TXN]
 
 
-class _OfTransaction(Finding, kw_only=True):
-    """A finding about a value of a transaction.
+class Unended(msgspec.Struct, frozen=True):
+    """A record on a node's disk, and the epoch of the next marker of its producer, that of a later transaction."""
 
-    ``end`` is "no marker" where replicas' logs show that the transaction never ended in the value's log partition.
-    """
+    node: int
+    offset: int
+    producer_epoch: int
+    next_epoch: int
+    next_commits: bool
+
+
+class _OfTransaction(Finding, kw_only=True):
+    """A finding about a value of a transaction; ``unended`` where replicas' logs show that it never ended there."""
 
     value: Any
     writer: EventPlace
-    end: str = ""
+    unended: Unended | None = None
 
     @property
     @override
     def mark(self) -> str:
-        return self.end
+        return NO_MARKER if self.unended else ""
+
+    @property
+    def of_end(self) -> str:
+        """The words about a transaction that never ended."""
+        if (record := self.unended) is None:
+            return ""
+        ends = "commits" if record.next_commits else "aborts"
+        return (
+            f" On the disk of broker {record.node} the record at offset {record.offset} of {self.key} has producer "
+            f"epoch {record.producer_epoch}, and the next marker of its producer, which {ends}, epoch "
+            f"{record.next_epoch}: that of a later transaction. The record's own transaction never ended there "
+            "(finding 008)."
+        )
 
 
 class TransactionRead(_OfTransaction, kw_only=True):
@@ -58,7 +81,7 @@ class TransactionRead(_OfTransaction, kw_only=True):
     def words(self) -> str:
         read = f"A poll (operation {self.reader.number} of the history) read {written(self.value)}"
         early = "" if self.early_us is None else f", {span(self.early_us)} before its producer asked to commit it"
-        return f"{read} of {self.key}{early}; its transaction is operation {self.writer.number}."
+        return f"{read} of {self.key}{early}; its transaction is operation {self.writer.number}.{self.of_end}"
 
     @override
     def view(self) -> TransactionsView:
@@ -71,7 +94,7 @@ class TornTransaction(_OfTransaction, kw_only=True):
     @override
     def words(self) -> str:
         transaction = f"the transaction that is operation {self.writer.number} of the history"
-        return f"Another write of {transaction} was read; {written(self.value)} to {self.key} is gone."
+        return f"Another write of {transaction} was read; {written(self.value)} to {self.key} is gone.{self.of_end}"
 
 
 class FailedSend(Finding, kw_only=True):

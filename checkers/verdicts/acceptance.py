@@ -28,7 +28,7 @@ from checkers.verdicts.outcome import Outcome
 
 #: Below this chance of missing what is still there, silence says that it is gone.
 GONE_CHANCE: Final = 0.05
-#: Below this chance of so many more runs, a finding has grown.
+#: Below this chance of a number of runs that is larger by as much, a finding has grown.
 MORE_CHANCE: Final = 0.01
 Words: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -189,7 +189,7 @@ def showing_runs(cell: Cell, anomaly: str) -> int:
 
 
 def runs_showing(cell: Cell, anomaly: str, identity: str) -> tuple[int, int]:
-    """How many runs of the cell show a finding, and of how many: those that were judged, and all that show it."""
+    """The number of runs of the cell that show a finding, and of all that were judged or show it."""
     runs = cell.identities.get(anomaly, {}).get(identity) or showing_runs(cell, anomaly)
     return runs, max(runs, cell.runs_judged)
 

@@ -154,7 +154,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             yield Outcome.STALLED, Outcome.STALLED
 
     def red(self) -> list[tuple[str, str]]:
-        """Those of them that change the exit code: without an entry that counts."""
+        """The findings that change the exit code: no entry that counts names them."""
         excused = {(finding.anomaly, finding.identity) for finding in self.accepted if finding.status == "accepted"}
         return [shown for shown in self.shown() if shown not in excused]
 

@@ -22,7 +22,7 @@ from workloads.history import NONE
 Marks: TypeAlias = Callable[[str, Sequence[int]], Iterable[str]]
 
 
-class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
+class MarkedMoment(msgspec.Struct, frozen=True, omit_defaults=True):
     """Findings of one anomaly amid the same faults, by a time amid these, None where it is not known, and their mark.
 
     ``values`` are those of findings that replicas' logs still mark, by log partition; nothing in a verdict.
@@ -33,27 +33,37 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
     values: dict[str, list[int]] = {}
 
 
-def moments_of(kind: type[Finding], found: Found, log: Log, phases: Sequence[RunMarks]) -> dict[int, list[Moment]]:
+def moments_of(
+    kind: type[Finding], occurrences: Found, log: Log, phases: Sequence[RunMarks]
+) -> dict[int, list[MarkedMoment]]:
     """The moments of everything that a kernel found, by history; of runs of ours, which alone have faults."""
-    owner = log.partition_history[found.partition]
+    owner = log.partition_history[occurrences.partition]
     own = (number for number in np.unique(owner).tolist() if phases[number].own)
-    return {number: list(_moments(kind, found, log, np.flatnonzero(owner == number), phases[number])) for number in own}
+    return {
+        number: list(_moments(kind, occurrences, log, np.flatnonzero(owner == number), phases[number]))
+        for number in own
+    }
 
 
-def _moments(kind: type[Finding], found: Found, log: Log, mine: Numbers, phases: RunMarks) -> Iterator[Moment]:
+def _moments(
+    kind: type[Finding], occurrences: Found, log: Log, mine: Numbers, phases: RunMarks
+) -> Iterator[MarkedMoment]:
     ends = (receipt.ended_us for receipt in phases.receipts if receipt.ended_us is not None)
     edges = np.unique([0, *(receipt.begun_us for receipt in phases.receipts), *(end + 1 for end in ends)])
-    rows = found.row[mine]
+    rows = occurrences.row[mine]
     stretch = np.where(rows == NONE, NONE, np.searchsorted(edges, log.time_us[rows], side="right"))
     for number in np.unique(stretch).tolist():
         time_us = None if number == NONE else int(edges[max(number - 1, 0)])
         here = mine[stretch == number]
-        if found.value is not None:
-            yield Moment(time_us, values=_values(found.partition[here], found.value[here], log))
+        if occurrences.value is not None:
+            yield MarkedMoment(time_us, values=_values(occurrences.partition[here], occurrences.value[here], log))
         elif kind.mark is Finding.mark:
-            yield Moment(time_us)
+            yield MarkedMoment(time_us)
         else:
-            yield from (Moment(time_us, mark) for mark in dict.fromkeys(found.describe(n).mark for n in here.tolist()))
+            yield from (
+                MarkedMoment(time_us, mark)
+                for mark in dict.fromkeys(occurrences.describe(n).mark for n in here.tolist())
+            )
 
 
 def _values(partition: Numbers, value: Numbers, log: Log) -> dict[str, list[int]]:
@@ -61,14 +71,14 @@ def _values(partition: Numbers, value: Numbers, log: Log) -> dict[str, list[int]
     return {log.partition_key[number]: value[partition == number].tolist() for number in partitions}
 
 
-def joined(mine: Iterable[Moment], others: Iterable[Moment]) -> list[Moment]:
+def joined(mine: Iterable[MarkedMoment], others: Iterable[MarkedMoment]) -> list[MarkedMoment]:
     """The moments of the same anomaly in two parts of a history, each once."""
     all_values: dict[tuple[int | None, str], dict[str, list[int]]] = {}
     for moment in (*mine, *others):
         values = all_values.setdefault((moment.time_us, moment.mark), {})
         for key, more in moment.values.items():
             values[key] = values.get(key, []) + more
-    return [Moment(time_us, mark, values) for (time_us, mark), values in all_values.items()]
+    return [MarkedMoment(time_us, mark, values) for (time_us, mark), values in all_values.items()]
 
 
 def unmarked(_key: str, _values: Sequence[int]) -> Iterable[str]:
@@ -76,16 +86,16 @@ def unmarked(_key: str, _values: Sequence[int]) -> Iterable[str]:
     return ("",)
 
 
-def marked(moments: Iterable[Moment], mark_of: Marks) -> list[Moment]:
+def marked(moments: Iterable[MarkedMoment], mark_of: Marks) -> list[MarkedMoment]:
     """The moments with the marks of their values in place of these."""
     each = (
-        Moment(moment.time_us, mark)
+        MarkedMoment(moment.time_us, mark)
         for moment in moments
         for mark in ([*_marks(moment, mark_of)] if moment.values else [moment.mark])
     )
     return joined(each, ())
 
 
-def _marks(moment: Moment, mark_of: Marks) -> Iterator[str]:
+def _marks(moment: MarkedMoment, mark_of: Marks) -> Iterator[str]:
     for key, values in moment.values.items():
         yield from mark_of(key, values)

@@ -9,7 +9,7 @@ is left on some disk: ``fate`` of a ``lost-write`` is
 * ``destroyed``: no disk has it;
 * ``unknown``: no disk that could be read has it.
 
-``end`` of findings about a value of a transaction is ``no marker`` where the next marker behind the record, of the same
+Findings about a value of a transaction say that it is ``unended`` where the next marker behind the record, of the same
 producer, has an epoch above the next: with version 2 of transactions each end has the next epoch of its producer, so
 that marker is of a later transaction. With version 1 all ends of a producer have the same, and nothing is said.
 """
@@ -29,7 +29,7 @@ from checkers.anomalies.divergent_tables import ANOMALY as TABLES
 from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
 from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
 from checkers.anomalies.lost_write import Copy, LostWrite
-from checkers.anomalies.transactions import TornTransaction, TransactionRead
+from checkers.anomalies.transactions import NO_MARKER, TornTransaction, TransactionRead, Unended
 from checkers.columns.ids import Numbers
 from checkers.columns.replica_file import Ends, PartitionEnd, TransactionPart
 from checkers.columns.replica_lines import replicas_beside
@@ -76,11 +76,9 @@ def examine(verdict: Verdict, replicas: tuple[Ends, pa.Table] | None, *, shown: 
     }
     add_to(verdict, divergent_tables(tables), shown=shown, name=TABLES.name)
     _add_fates(verdict.findings(LostWrite), ends, columns)
-    ended = partial(_ended, columns=columns)
-    about = [*verdict.findings(TornTransaction), *verdict.findings(TransactionRead)]
-    for finding in about:
-        (finding.end,) = ended(str(finding.key), [finding.value])
-    _mark(verdict, partial(_fates, ends=ends, columns=columns), ended)
+    for finding in (*verdict.findings(TornTransaction), *verdict.findings(TransactionRead)):
+        finding.unended = columns.unended(str(finding.key), [finding.value]).get(finding.value)
+    _mark(verdict, partial(_fates, ends=ends, columns=columns), partial(_ended, columns=columns))
 
 
 class _Columns:
@@ -154,10 +152,10 @@ class _Columns:
             copies.setdefault(value, []).append(Copy(node, offset))
         return copies
 
-    def unended(self, key: str, values: Iterable[int]) -> frozenset[int]:
-        """Those of ``values`` whose transaction never ended in ``key``: see the module's text."""
+    def unended(self, key: str, values: Iterable[int]) -> dict[int, Unended]:
+        """The ``values`` whose transaction never ended in ``key``, with the proof: see the module's text."""
         if key not in self.names:
-            return frozenset()
+            return {}
         producer, part = self._facts["producer_ids"], self._facts["parts"]
         rows = np.flatnonzero((self._key == self.names.index(key)) & (part != TransactionPart.RECORD))
         rows = rows[np.lexsort((self._offset[rows], producer[rows], self._node[rows]))]
@@ -168,8 +166,17 @@ class _Columns:
         sent, behind = sent[behind < len(markers)], behind[behind < len(markers)]
         record, marker = rows[sent], markers[behind]
         same = (self._node[record] == self._node[marker]) & (producer[record] == producer[marker])
-        later = self._producer_epoch[marker] > self._producer_epoch[record] + 1
-        return frozenset(self._value[record[same & later]].tolist())
+        later = same & (self._producer_epoch[marker] > self._producer_epoch[record] + 1)
+        return {
+            int(self._value[row]): Unended(
+                node=int(self._node[row]),
+                offset=int(self._offset[row]),
+                producer_epoch=int(self._producer_epoch[row]),
+                next_epoch=int(self._producer_epoch[end]),
+                next_commits=int(part[end]) == TransactionPart.COMMIT,
+            )
+            for row, end in zip(record[later], marker[later], strict=True)
+        }
 
 
 def _mark(verdict: Verdict, fates: Marks, ended: Marks) -> None:
@@ -181,7 +188,7 @@ def _mark(verdict: Verdict, fates: Marks, ended: Marks) -> None:
 
 def _ended(key: str, values: Sequence[int], *, columns: _Columns) -> Iterator[str]:
     unended = columns.unended(key, values)
-    yield from ("no marker" if value in unended else "" for value in values)
+    yield from (NO_MARKER if value in unended else "" for value in values)
 
 
 def _fates(key: str, values: Sequence[int], *, ends: Ends, columns: _Columns) -> Iterator[str]:

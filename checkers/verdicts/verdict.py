@@ -20,7 +20,7 @@ from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.measures.transaction_counts import TransactionCounts
 from checkers.measures.writes_met import FaultExercise
-from checkers.verdicts.moments import Moment, joined
+from checkers.verdicts.moments import MarkedMoment, joined
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from nemesis.receipts import Receipt
 from workloads import SettingValue
@@ -40,7 +40,7 @@ class Measures(msgspec.Struct, kw_only=True):
 
     counts: dict[str, int] = {}
     times_us: dict[str, list[int | None]] = {}
-    moments: dict[str, list[Moment]] = {}
+    moments: dict[str, list[MarkedMoment]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
     read_availability: dict[str, ReadAvailability] = {}

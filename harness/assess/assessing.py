@@ -91,7 +91,9 @@ def _members(consumers: Sequence[Client]) -> Sequence[Client | None]:
 def _assessed(
     group: TopicGroup, producer: Client, member: Client | None, question: Question, performer: Performer
 ) -> Assessed:
-    cluster, _, consumers, families = question
+    cluster, producers, consumers, families = question
+    writing = producers if group.internal else [producer]
+    transactional = any("transactional.id" in each.settings for each in writing)
     settings = settings_of(group, producer, cluster) | ({} if member is None else of_members(member))
     parts: tuple[TopicGroup | Cluster | Client, ...] = (group, cluster, producer, *consumers)
     not_understood = dict.fromkeys(each for part in parts for each in part.not_understood)
@@ -112,7 +114,11 @@ def _assessed(
         return msgspec.structs.replace(assessed, unclear=(*assessed.unclear, unclear))
     chosen = Settings.from_mapping(settings)
     refused = refuses_all(chosen, around)
-    causes = unperformed(chosen, without=answered_by(chosen)) if refused else causes_of(settings, performer)
+    causes = (
+        unperformed(chosen, without=answered_by(chosen))
+        if refused
+        else causes_of(settings, performer, transactional=transactional)
+    )
     demand = unwritable(chosen, around) if refused else unmet_demand(chosen, around)
     judging = _Judging(causes, settings, around, performer)
     met = needs_met(group, cluster, producer, consumers)

@@ -48,18 +48,18 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[PerformedStory, ...]
 
 
-def causes_of(settings: Chosen, performer: Performer) -> Causes:
-    """Perform every story under ``settings``, and those that show a harm again with settings changed."""
+def causes_of(settings: Chosen, performer: Performer, *, transactional: bool) -> Causes:
+    """Perform every story that fits under ``settings``, and those that show a harm again with settings changed."""
     chosen = Settings.from_mapping(settings)
     changes = tuple(change for change in RECOMMENDED if change.applies(chosen))
-    performed = performer.perform(settings)
+    performed = performer.perform(settings, transactional=transactional)
     harmed = [(each, harm) for each in performed.values() for harm in each.harms]
     ideal = with_changes(settings, changes)
     best = performer.perform(ideal, {each.story: None for each, _ in harmed}) if changes and harmed else performed
     weak, left = [], []
     for each, harm in harmed:
         blamed = Blamed(story=each.story, harm=harm, records=each.harms[harm])
-        if not best[each.story].shows(harm):
+        if not best[each.story].shows(harm) and not best[each.story].wrong:
             weak.append(_with_cause(blamed, settings, changes, performer))
         else:
             left.append(_hardened(blamed, ideal, performer))

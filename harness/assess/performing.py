@@ -85,14 +85,16 @@ def families_of(number: str) -> tuple[str, ...]:
     return tuple(sorted({fault.family for fault in story.faults()} | ({"wipe"} if story.abandons else set())))
 
 
-def fits(number: str, settings: Chosen) -> bool:
+def fits(number: str, settings: Chosen, *, transactional: bool) -> bool:
     """True if a story is about a topic with these settings.
 
-    One of compaction needs a topic that is compacted, and one of groups the log of groups, and settings of members. One
-    of retention says nothing of other settings: that records go at an age is the topic's own wish. Nor does one about
-    another number of replicas, or about flushing now and then.
+    One of transactions needs a producer with a transactional.id, one of compaction a topic that is compacted, and one
+    of groups the log of groups, and settings of members. One of retention says nothing of other settings: that records
+    go at an age is the topic's own wish. Nor does one about another number of replicas, or about flushing now and then.
     """
     story = stories()[number]
+    if story.transactions and not transactional:
+        return False
     if Settings.from_mapping(story.settings).expires or not _OF_OTHER_TOPICS.isdisjoint(story.settings):
         return False
     if story.grouped:
@@ -131,9 +133,15 @@ class Performer:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
 
-    def perform(self, settings: Chosen, numbers: Iterable[str] = ()) -> dict[str, PerformedStory]:
-        """These stories, or all that fit, under ``settings`` (Kafka's names), by number."""
-        wanted = tuple(numbers) or tuple(number for number in self._all if fits(number, settings))
+    def perform(
+        self, settings: Chosen, numbers: Iterable[str] = (), *, transactional: bool = True
+    ) -> dict[str, PerformedStory]:
+        """These stories, or all that fit, under ``settings`` (Kafka's names), by number.
+
+        ``transactional``: the producer may write in transactions.
+        """
+        fitting = (number for number in self._all if fits(number, settings, transactional=transactional))
+        wanted = tuple(numbers) or tuple(fitting)
         chosen = {number: settings_in(number, settings) for number in wanted}
         keys = {number: (number, own_column(taken).name) for number, taken in chosen.items()}
         missing = [number for number in wanted if keys[number] not in self._performed_so_far]
@@ -162,11 +170,13 @@ def _perform(asked: tuple[str, Chosen]) -> PerformedStory:
         cell = perform_cell(stories()[number], own_column(settings))
     except AckproofError as error:
         return PerformedStory(story=number, harms={}, wrong=str(error))
+    wrong = "; ".join(cell.disagreements)
     return PerformedStory(
         story=number,
-        harms={harm: records for harm, records in _harms(cell) if records},
+        # What is not known is no harm: records that a reader did not reach look like lost ones.
+        harms={} if wrong else {harm: records for harm, records in _harms(cell) if records},
         departed=_departed(stories()[number], cell),
-        wrong="; ".join(cell.disagreements),
+        wrong=wrong,
     )
 
 

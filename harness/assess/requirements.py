@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers import counted
@@ -96,7 +96,8 @@ def _loses(group: Assessed, families: Sequence[str]) -> Iterator[str]:
     yield from (concern.sentence for concern in group.concerns if concern.name == "unwritable")
 
 
-def _unknown(group: Assessed, families: Sequence[str]) -> Iterator[str]:
+def _unknown(group: Assessed, families: Collection[str]) -> Iterator[str]:
+    """The stories of these families that tell nothing: what they would have shown is not known."""
     for text in group.unknown:
         if set(families_of(text.partition(":")[0])) <= set(families):
             yield f"{_NOT_KNOWN}{text}"
@@ -105,6 +106,7 @@ def _unknown(group: Assessed, families: Sequence[str]) -> Iterator[str]:
 def _harmed(*harms: Harm) -> Form:
     def reasons(group: Assessed, _: Sequence[str]) -> Iterator[str]:
         yield from _shown_by(group, lambda story: story.harm in harms)
+        yield from _unknown(group, FAMILIES)
 
     return reasons
 

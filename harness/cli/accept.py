@@ -32,7 +32,7 @@ from workloads import unknown_name
 
 #: Digits of an identity that are enough, where no other begins with them.
 PREFIX_MIN: Final = 4
-#: How alike a wrong ID and the one that was meant are, and how many are listed.
+#: The likeness of a wrong ID and the one that was meant, and the number of IDs that are listed.
 NEAR: Final = 0.6
 LISTED_MAX: Final = 12
 
@@ -96,9 +96,10 @@ def accept(
     add_accepted(path, entries)
     anomalies = {identity: anomaly for cell in cells.values() for anomaly, identity in cell.shown()}
     lines = [
-        f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))}"
-        f"{''.join(f', with {anomalies[one]} {one}' for one in entry.consequences)} in {', '.join(entry.cells)}"
+        f"accepted until {until}: {words} in {', '.join(entry.cells)}"
         for entry in entries
+        for names in [[(entry.anomaly, entry.identity), *((anomalies[name], name) for name in entry.consequences)]]
+        for words in [", with ".join(" ".join(filter(None, name)) for name in names)]
     ]
     here = [cells[key] for key in dict.fromkeys(key for entry in entries for key in entry.cells)]
     here = accepting(here, read_accepted(path.parent), record.began)
@@ -168,7 +169,7 @@ def _number(what: str) -> str:
 def _is_named(what: str, cell: Cell, shown: tuple[str, str], ran: Collection[Ran]) -> bool:
     anomaly, identity = shown
     if (product := product_findings().get(what)) is not None:
-        return fits(product, cell, anomaly, ran)
+        return fits(product, cell, shown, ran)
     return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))
 
 
@@ -182,7 +183,7 @@ def _not_here(what: str, cells: Iterable[Cell], directory: Path) -> str:
     nearest = f'; did you mean "{(by_begin or near)[0]}"?' if by_begin or near else ";"
     some = ", ".join(list(offered)[:LISTED_MAX]) + (", ..." if len(offered) > LISTED_MAX else "")
     return (
-        f'no finding of this campaign is called "{what}"{nearest} it has {some}; each stands '
+        f'no finding of this campaign is called "{what}"{nearest} it has {some}; each is '
         f"in the line that accepts it, in {directory / 'matrix.md'} and report.html"
     )
 
@@ -190,7 +191,7 @@ def _not_here(what: str, cells: Iterable[Cell], directory: Path) -> str:
 def _consequences(
     named: Mapping[_Name, Sequence[str]], cells: Mapping[str, Cell], directory: Path
 ) -> dict[_Name, list[str]]:
-    """What is named and follows from nothing else that is, with what follows from each."""
+    """The named findings that follow from no other that is named, with what follows from each."""
     heads = {
         identity: name
         for name, keys in named.items()

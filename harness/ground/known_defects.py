@@ -50,6 +50,8 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         read: where this range was read; "" where the page of ``link`` says it.
         needs: what must be in use.
         anomalies: what a history shows of it; only of defects that are a finding of the project.
+        marks: by such an anomaly, what a finding of this defect shows beside it (:attr:`checkers.Finding.mark`); of an
+            anomaly that is not here nothing tells whose it is.
         link: the finding's page, or a public one.
         change, price: what an operator can do, and what that costs.
         measured: the name under which figures of that price are kept (harness/assess/prices.py); "" without any.
@@ -64,6 +66,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     read: str = ""
     needs: list[Need]
     anomalies: frozenset[str] = frozenset()
+    marks: Mapping[str, str] = {}
     link: str = ""
     change: str
     price: str

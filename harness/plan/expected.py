@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from checkers import ANOMALIES, FIGURES
+from harness.ground.known_defects import product_findings
 from harness.plan.values import PlanKey, ReadBy, Table, flattened, of_kind, record_of, table_of
 from workloads import ImpossibleValueError, Settings, SettingsError, SettingValue, shown, spelled, unknown_name
 
@@ -62,7 +63,8 @@ class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """An entry: the cells that it fits, and the outcomes that they may have.
 
     Without a ``world``, a ``family`` or ``settings`` it fits any. ``some`` is an outcome that one of its cells has at
-    least. ``anomalies`` are all that a broken promise may be of; none: any. ``figures`` are bounds of numbers of a cell
+    least. ``anomalies`` are all that a broken promise may be of; none: any; ``finding`` is the number of the project's
+    account of it, and those that it marks must bear its marks. ``figures`` are bounds of numbers of a cell
     (:data:`checkers.FIGURES`): least and most.
     """
 
@@ -72,6 +74,7 @@ class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     family: str = ""
     settings: Annotated[dict[str, SettingValue | list[SettingValue]], ReadBy(_settings)] = {}
     anomalies: Annotated[tuple[str, ...], ReadBy(_anomalies)] = ()
+    finding: str = ""
     figures: Annotated[dict[str, tuple[float, float]], ReadBy(_figures)] = {}
 
     def fits(self, world: str, family: str, settings: Mapping[str, SettingValue]) -> bool:
@@ -98,6 +101,8 @@ def expected_in(
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
         if expected.some and expected.some not in expected.outcomes:
             raise (here / "some").wrong(f'"{expected.some}" is not among the outcomes; add it there')
+        if expected.finding and expected.finding not in product_findings():
+            raise (here / "finding").wrong(unknown_name("finding", expected.finding, product_findings()))
         _refuse_absent("family", expected.family, families, here)
         _refuse_absent("world", expected.world, worlds, here)
     return tuple(expected for _, expected in entries)

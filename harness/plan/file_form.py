@@ -122,7 +122,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     cell is held against the first entry that fits its `world`, `family` and `settings` (a value, or a list of them);
     what an entry leaves out is any. A cell that none fits may have any outcome but `broken promise`, `stalled` and
     `unknown`. `outcomes` are those that the cell may have; `some` is one that a cell of the entry has at least;
-    `anomalies` are all that a broken promise may be of; `figures` are the least and the most of numbers of a cell,
+    `anomalies` are all that a broken promise may be of; `finding` is the number of its page, and what that one has
+    marks of must bear them; `figures` are the least and the most of numbers of a cell,
     `{ p99_ms = [0, 50] }`: `p50_ms`, `p99_ms` and `p99.9_ms` of acknowledged writes, and `acknowledged_a_run`,
     `lost_a_run`, `refused_attempts_a_run` and `isr_changes_a_run`."""
     worlds: Table = {}

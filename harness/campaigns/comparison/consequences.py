@@ -16,7 +16,7 @@ from harness.campaigns.comparison.findings import shown_by
 
 
 def consequences_of(heads: Sequence[str], lines: Iterable[VerdictLine]) -> Mapping[str, Sequence[str]]:
-    """Those of ``heads`` that follow from no earlier head, with what follows from each, in runs of some cells."""
+    """The ``heads`` that follow from no earlier head, with what follows from each, in runs of some cells."""
     runs: dict[str, set[str]] = {}
     alike: dict[str, set[str]] = {head: set() for head in heads}
     for line in lines:

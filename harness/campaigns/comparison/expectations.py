@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from checkers import FIGURES, Cell, Outcome, counted
+from harness.campaigns.comparison.product_findings import is_marked
+from harness.ground.known_defects import product_findings
 from harness.plan import ExpectedOutcomes
 
 #: Cells that are named.
@@ -42,10 +44,25 @@ def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> I
             yield f"{cell.key}: {cell.outcome}, expected: {' or '.join(entry.outcomes)}"
         elif entry.anomalies and (others := cell.broken.keys() - set(entry.anomalies)):
             yield f"{cell.key}: {', '.join(sorted(others))}, expected: {', '.join(entry.anomalies)}"
+        else:
+            yield from _unmarked(entry, cell)
         yield from _figures(entry, cell)
     for number, own in fitting.items():
         if (some := expected[number].some) and all(cell.outcome.value != some for cell in own):
             yield f"none of {counted(len(own), 'cell')} is {some}, expected of some: {own[0].key}, ..."
+
+
+def _unmarked(entry: ExpectedOutcomes, cell: Cell) -> Iterator[str]:
+    """A sentence where the cell shows what the expected finding shows, without what marks that."""
+    defects = product_findings()[entry.finding].defect if entry.finding else ()
+    unlike = [
+        " ".join(shown)
+        for shown in cell.shown()
+        if (mine := [each for each in defects if shown[0] in each.anomalies])
+        and not any(is_marked(each, cell, shown) for each in mine)
+    ]
+    if unlike:
+        yield f"{cell.key}: {', '.join(unlike)}, without what marks finding {entry.finding}"
 
 
 def _fitting(expected: Sequence[ExpectedOutcomes], cell: Cell) -> int | None:

@@ -1,6 +1,7 @@
 """Offers the project's own findings (docs/findings) by number where a cell shows what may be of one.
 
-That one fits says that a finding may be this defect, and not that it is: its page says how to tell.
+That one fits says that a finding may be this defect, and not that it is: its page says how to tell. Where something in
+a run tells, such as a transaction without a marker of its own, a finding without it does not fit.
 """
 
 from __future__ import annotations
@@ -44,16 +45,26 @@ class Ran(NamedTuple):
     release: str = ""
 
 
-def fits(finding: ProductFinding, cell: Cell, anomaly: str, ran: Collection[Ran]) -> bool:
-    """True if the anomaly that nothing permits in this cell, which ``ran`` these, may be of the finding."""
-    return any(_fits(defect, cell, anomaly, ran) for defect in finding.defect)
+def fits(finding: ProductFinding, cell: Cell, shown: tuple[str, str], ran: Collection[Ran]) -> bool:
+    """True if what this cell, which ``ran`` these, shows and nothing permits may be of the finding.
+
+    ``shown`` is the anomaly with its identity (:meth:`checkers.Cell.shown`).
+    """
+    return any(_fits(defect, cell, shown, ran) for defect in finding.defect)
 
 
-def _fits(defect: Defect, cell: Cell, anomaly: str, ran: Collection[Ran]) -> bool:
+def is_marked(defect: Defect, cell: Cell, shown: tuple[str, str]) -> bool:
+    """True if what the cell shows bears the mark of the defect, or nothing tells."""
+    anomaly, identity = shown
+    return anomaly not in defect.marks or cell.marks.get(identity) == defect.marks[anomaly]
+
+
+def _fits(defect: Defect, cell: Cell, shown: tuple[str, str], ran: Collection[Ran]) -> bool:
     asked = [_SETTINGS[need] for need in defect.needs if need in _SETTINGS]
     return (
         any(each.name == _NAMES[defect.of] and not _is_mended(defect, each.release) for each in ran)
-        and anomaly in defect.anomalies
+        and shown[0] in defect.anomalies
+        and is_marked(defect, cell, shown)
         and all(spelled(cell.settings.get(name)) == spelled(value) for name, value in asked)
     )
 
@@ -94,8 +105,9 @@ def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRe
     for cell in cells:
         ran = ran_by(record, cell)
         accepted = {entry.anomaly for entry in cell.accepted}
+        red = [shown for shown in cell.shown() if shown[0] in cell.broken.keys() - accepted]
         for finding in product_findings().values():
-            if any(fits(finding, cell, name, ran) for name in cell.broken.keys() - accepted):
+            if any(fits(finding, cell, shown, ran) for shown in red):
                 fitting.setdefault(finding.number, []).append(cell.key)
     for number, keys in fitting.items():
         finding = product_findings()[number]

@@ -27,7 +27,6 @@ from harness.campaigns.comparison import accept_command
 from harness.campaigns.report.finding_chart import FindingChart, finding_chart
 from harness.campaigns.report.loading import CampaignFiles
 from harness.campaigns.report.loss_chart import loss_chart
-from harness.campaigns.report.lost_marker import lost_marker
 from harness.campaigns.report.names import fault_name, moment
 from harness.campaigns.report.narrative import narrate, places, remains
 from harness.campaigns.report.over_time import over_time_chart
@@ -168,7 +167,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     ends: list[str] = []
     try:
         timeline, trouble = _timeline(run, anomaly, finding, line, receipts)
-        ends = [words for each in told for say in (lost_marker, shared_epoch) if (words := say(run, each))]
+        ends = [words for each in told if (words := shared_epoch(run, each))]
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     effective = [receipt for receipt in receipts if receipt.took_effect]

@@ -11,7 +11,7 @@ from checkers.columns.replica_file import REPLICAS_SCHEMA, Ends, PartitionEnd, T
 from checkers.local import check_one, check_rows
 from checkers.spark.pipeline import check
 from checkers.verdicts.judgement import Judgement, judge
-from checkers.verdicts.moments import Moment, joined, marked
+from checkers.verdicts.moments import MarkedMoment, joined, marked
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.anomalies.test_transaction_anomalies import Scene as TransactionScene
 from tests.checkers.scenes import Scene
@@ -99,30 +99,49 @@ def table(*rows: dict[str, object]) -> pa.Table:
     return pa.Table.from_pylist([usual | row for row in rows], REPLICAS_SCHEMA)
 
 
-@pytest.mark.parametrize(("epoch", "mark"), [(4, ""), (5, "no marker"), (3, "")])
-def test_a_marker_of_a_later_transaction_marks_a_torn_one(epoch: int, mark: str) -> None:
+RECORD, ABORT, COMMIT = TransactionPart.IN_TRANSACTION, TransactionPart.ABORT, TransactionPart.COMMIT
+#: A row: the log partition, the offset, the value, the producer's id and epoch, the part.
+Row = tuple[str, int, int, int, int, TransactionPart]
+MINE: Row = ("x-0", 0, 1, 40, 3, RECORD)
+LATE: Row = ("x-0", 4, -9, 40, 5, COMMIT)
+WORDS = (
+    "On the disk of broker 1 the record at offset 0 of x-0 has producer epoch 3, and the next marker of its producer, "
+    "which commits, epoch 5: that of a later transaction. The record's own transaction never ended there (finding 008)."
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "mark"),
+    [
+        ([MINE, LATE], "no marker"),
+        ([("x-0", 2, -9, 41, 9, ABORT), MINE, ("x-0", 9, -9, 40, 9, ABORT), LATE], "no marker"),
+        ([MINE, ("x-0", 3, -9, 40, 4, COMMIT), LATE], ""),
+        ([MINE, ("x-0", 3, -9, 40, 3, ABORT)], ""),
+        ([MINE, ("x-0", 3, -9, 41, 6, COMMIT), ("y-0", 4, -9, 40, 6, COMMIT)], ""),
+        ([("y-0", 0, 1, 40, 3, RECORD), ("y-0", 6, -9, 40, 6, COMMIT)], ""),
+        ([], ""),
+    ],
+)
+def test_a_marker_of_a_later_transaction_marks_a_torn_one(rows: list[Row], mark: str) -> None:
     scene = TransactionScene()
     scene.add(0, HARNESS, EventType.INFO, Function.PHASE, detail='{"mark": "break"}')
     scene.transaction((1, 2), EventType.OK, Send("x-0", 1, 0), Send("y-0", 2, 0))
     scene.transaction((3, 4), EventType.OK, Send("x-0", 3, 5), Send("y-0", 4, 5))
     scene.read(5, (5, 3))
     scene.read(6, (0, 2), (5, 4), key="y-0")
-    of_one = {"partition": "x-0", "node": 1, "producer_id": 40}
-    held = table(
-        of_one | {"offset": 0, "value": 1, "producer_epoch": 3, "part": int(TransactionPart.IN_TRANSACTION)},
-        of_one | {"offset": 4, "value": -9, "producer_epoch": epoch, "part": int(TransactionPart.ABORT)},
-        of_one | {"offset": 2, "value": -9, "producer_id": 41, "producer_epoch": 9, "part": int(TransactionPart.ABORT)},
-    )
+    names = ("partition", "offset", "value", "producer_id", "producer_epoch", "part")
+    held = table(*({"node": 1} | dict(zip(names, row, strict=True)) for row in rows))
     verdict = check_rows(rows_of(scene), shown=1, replicas=(Ends(), held))
     (finding,) = verdict.anomalies["torn-transaction"]
     assert (finding.mark, [moment.mark for moment in verdict.moments["torn-transaction"]]) == (mark, [mark])
+    assert finding.words().endswith(WORDS if mark else "is gone.")
 
 
 def test_moments_of_two_parts_are_each_there_once() -> None:
-    one, other = Moment(5, values={"a": [1]}), Moment(5, values={"a": [2], "b": [3]})
-    both = joined([one, Moment(None)], [other, Moment(None)])
-    assert both == [Moment(5, values={"a": [1, 2], "b": [3]}), Moment(None)]
+    first, second = MarkedMoment(5, values={"a": [1]}), MarkedMoment(5, values={"a": [2], "b": [3]})
+    both = joined([first, MarkedMoment(None)], [second, MarkedMoment(None)])
+    assert both == [MarkedMoment(5, values={"a": [1, 2], "b": [3]}), MarkedMoment(None)]
     assert marked(both, lambda key, values: [f"{key}{value}" for value in values]) == [
-        *(Moment(5, mark) for mark in ("a1", "a2", "b3")),
-        Moment(None),
+        *(MarkedMoment(5, mark) for mark in ("a1", "a2", "b3")),
+        MarkedMoment(None),
     ]

@@ -43,7 +43,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 class WithoutStories(Performer):
     """Advice does not depend on stories: a change that none shows the need of is given, too, as a risk."""
 
-    def perform(self, settings: Mapping[str, object], numbers: Iterable[str] = ()) -> dict[str, PerformedStory]:
+    def perform(
+        self, settings: Mapping[str, object], numbers: Iterable[str] = (), *, transactional: bool = True
+    ) -> dict[str, PerformedStory]:
         return {}
 
 

@@ -76,6 +76,15 @@ def test_no_requirement_is_met_by_what_was_not_read() -> None:
     assert not judged("no risk", msgspec.structs.replace(assessment(), unread=("settings",))).met
 
 
+@pytest.mark.parametrize("text", ["no loss by kill, pause, partition", "no duplicates", "no disorder"])
+def test_where_a_story_gives_no_answer_a_requirement_is_not_known_and_never_broken(text: str) -> None:
+    (group,) = assessment().groups
+    silent = msgspec.structs.replace(group, unknown=("S01: the log was not read to its end",))
+    answer = judged(text, Assessment(source="s", groups=(silent,)))
+    assert (answer.words, assessing.exit_code_of([answer])) == ("NOT KNOWN", 2)
+    assert answer.reasons == ("orders: not known: S01: the log was not read to its end",)
+
+
 @pytest.mark.parametrize("text", ["", "safe", "no loss", "no loss by kil", "no losses by kill"])
 def test_a_requirement_that_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(PlanError, match="--require"):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
 import pytest
 
 from harness.assess import Assessment, Client, Cluster, Performer, Question, Release, Topic, assess
-from harness.assess.causes import Blamed
+from harness.assess.causes import Blamed, causes_of
 from harness.assess.performing import Harm, PerformedStory, stories
 from harness.assess.reckoning import of_members
 from harness.assess.repeating import command_that_shows
 from harness.cli.terminal import assigned
 from harness.ground.progress import Progress
+from harness.runs.stories import Column, Story, StoryCell, perform_cell
 from harness.worlds.kafka.releases import parse_version
 
 #: Stories that tell the recommended settings apart, and one whose harm no setting prevents.
@@ -215,6 +217,31 @@ def test_times_stay_in_a_command_that_shows_something_else_without_them(
     assert command_that_shows(blamed, settings, stage) == (
         "ackproof stories S01 --settings era=4.1,acks=1,min.insync.replicas=2,linger.ms=5"
     )
+
+
+@pytest.mark.parametrize(("settings", "asked"), [({}, ["S01"]), ({"transactional.id": "t"}, ["S01", "T01", "T16"])])
+def test_stories_of_transactions_are_asked_of_a_transactional_producer_only(
+    settings: dict[str, str], asked: list[str]
+) -> None:
+    with Performer(only=("S01", "T01", "T16")) as opened:
+        performed = opened._performed_so_far
+        assessed(opened, topic("t", SAFE), producer=Client(name="p", library="java", settings=settings))
+        assert sorted({number for number, _ in performed}) == asked
+
+
+def test_a_story_that_gives_no_answer_shows_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "the log was not read to its end, so its losses are not known"
+
+    def perform(story: Story, column: Column) -> StoryCell:
+        return msgspec.structs.replace(perform_cell(story, column), disagreements=(why,))
+
+    weak = {"acks": 1}
+    with Performer(only=("S01",)) as opened:
+        assert opened.perform(weak)["S01"].loses
+    monkeypatch.setattr("harness.assess.performing.perform_cell", perform)
+    with Performer(only=("S01",)) as opened:
+        causes = causes_of(weak, opened, transactional=False)
+    assert (causes.weak, causes.left, [each.wrong for each in causes.unknown]) == ((), (), [why])
 
 
 def test_every_story_that_fits_can_be_performed_under_any_settings() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkers import VerdictLine
+from checkers.anomalies.transactions import Unended
 from harness.campaigns.comparison import accepted_sentences, compare_results, read_results
 from harness.cli.app import exit_code_of
 from harness.ground.machine.versions import this_machine
@@ -142,6 +143,22 @@ def test_a_defect_that_shows_as_three_anomalies_is_accepted_once(
     assert [(each.identity, each.consequences) for each in read_accepted(tmp_path)] == [(lost, (unseen,)), (skip, ())]
 
 
+def test_by_the_number_of_a_page_only_what_bears_its_mark_is_accepted(campaign, tmp_path: Path) -> None:
+    def torn(seed: int, **facts: Unended) -> Iterator[VerdictLine]:
+        findings = {"torn-transaction": [a_finding("torn-transaction", key="ackproof-0", value=seed, **facts)]}
+        told = {"anomalies": findings, "counts": {"torn-transaction": 1}, "valid": False}
+        return iter([*run_lines(STRONG, runs=seed, losing=1, world="kafka", **told)][-1:])
+
+    directory = campaign("1", torn(11, unended=Unended(1, 5, 3, 6, next_commits=True)), torn(12), losing=0)
+    cell = read_results(directory).cells[KEY]
+    marked, unmarked = cell.identities["torn-transaction"]
+    assert cell.marks == {marked: "no marker"}
+    assert accept(directory, "008", "--until", "2027-01-31") == 0
+    (entry,) = read_accepted(tmp_path)
+    assert (entry.finding, entry.identity, entry.consequences) == ("008", marked, ())
+    assert accept(directory, unmarked, "--until", "2027-01-31") == 0
+
+
 def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path: Path) -> None:
     (tmp_path / "accepted.toml").write_text("# ours\n")
     assert accept(campaign("1"), "lost-write", "--until", "2027-01-31", "--cell", KEY) == 0
@@ -160,7 +177,7 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
         (
             ("ffff", "--until", "2027-01-31"),
             (
-                'no finding of this campaign is called "ffff"; it has IDENTITY, lost-write; each stands in the line '
+                'no finding of this campaign is called "ffff"; it has IDENTITY, lost-write; each is in the line '
                 "that accepts it, in CAMPAIGN/matrix.md and report.html"
             ),
         ),
