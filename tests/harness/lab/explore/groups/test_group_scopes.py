@@ -41,7 +41,6 @@ def test_a_group_with_a_fence_holds(name: str) -> None:
         ("load-first-commits", scope("classic-moved", members=1, records=2), "group-went-back"),
         ("assign-unrevoked", scope("group"), "one-member-a-partition"),
         ("load-first-commits", scope("group-moved", members=1, records=2), "loaded-as-logged"),
-        ("commit-of-before", scope("classic"), "commit-of-a-member"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
