@@ -75,15 +75,15 @@ class CoordinatedNodes(KeptNodes[Any, NodeResult], Generic[C]):
         client = self.clients.get(digest)
         if client is not None:
             return (NodeResult(self._keep(client.act(event) if message is None else client.answered(message))),)
-        node, names = self._load(digest), dict[int, int]()
+        node, names, broken = self._load(digest), dict[int, int](), None
         try:
             if isinstance(node, CoordinatorNode):
-                effects, names = node.happen(event, message, self.servers)
+                effects, names, broken = node.happen(event, message, self.servers)
             else:
-                effects = node.take(event.peer, message)
+                effects, broken = node.take(event.peer, message)
         except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
             return (NodeResult(digest, (), ("assertion", str(error))),)
-        return (NodeResult(self._keep(node), self._sent_messages(effects, names)),)
+        return (NodeResult(self._keep(node), self._sent_messages(effects, names), broken),)
 
     @override
     def _note(self, digest: int, node: Any) -> None:

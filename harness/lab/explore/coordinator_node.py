@@ -10,13 +10,14 @@ coordinator keeps its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.broker.core import messages
 from harness.broker.core.broker import Broker
 from harness.broker.core.coordinator import look_of
 from harness.broker.core.effects import Deliver, Effect
+from harness.broker.core.invariants import Broken
 from harness.broker.core.log import Log, MemoryLog
 from harness.broker.core.messages import Message
 from harness.broker.core.replica import truncation_offset
@@ -90,17 +91,27 @@ class CoordinatorNode:
 
     def happen(
         self, event: NodeEvent, message: Message | None, servers: Servers
-    ) -> tuple[list[Deliver], dict[int, int]]:
-        """Let it take one event; the messages that it sends, and what their numbers are called."""
+    ) -> tuple[list[Deliver], dict[int, int], Broken | None]:
+        """Let it take one event; the messages that it sends, what their numbers are called, and a broken invariant."""
         if event.kind == "move":
             self.leader_epoch += 1
             self.log, self.other = self.other, self.log
             self._start(servers)
-            return [], {}
+            return [], {}, None
+        before = self._under_way()
         sent = sent_by(self.process, COORDINATOR, self._take(event, message, servers))
+        broken = next(filter(None, self._broken(before, message, sent)), None)
         if event.kind == "fetch":
             sent = self._copy(sent)
-        return sent, self._settle()
+        return sent, self._settle(), broken
+
+    def _under_way(self) -> Any:
+        """What it is having written; None while it does not coordinate."""
+        raise NotImplementedError
+
+    def _broken(self, before: Any, message: Message | None, sent: Sequence[Deliver]) -> Iterator[Broken | None]:
+        """The answers of the invariants of coordinators to a step, before which ``before`` was under way."""
+        raise NotImplementedError
 
     def _settle(self) -> dict[int, int]:
         """Take times and fresh correlations out; what the fresh ones are called now."""

@@ -6,117 +6,34 @@ hang on the coordinator's own word. A coordinator that was frozen is believed an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from harness.broker.core import messages
 from harness.broker.core.broker import Broker
+from harness.broker.core.coordinated import (
+    commits_in,
+    decisions_in,
+    groups_loaded,
+    markers_in,
+    records_under_way,
+    transactions_loaded,
+)
 from harness.broker.core.coordinator import LOOK, LOOK_EVERY_MS
 from harness.broker.core.effects import Deliver, Effect, Timer
-from harness.broker.core.groups.classic import ClassicGroup, ClassicRecord
-from harness.broker.core.groups.consumer import GroupRecord
+from harness.broker.core.groups.classic import ClassicGroup
 from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group, GroupDeletion, UnderWay
-from harness.broker.core.invariants import (
-    Broken,
-    commit_of_a_member,
-    decision_follows,
-    loaded_as_logged,
-    marker_as_decided,
-    member_lives_by_its_session,
-    offsets_live_with_members,
-    one_member_a_partition,
-    only_its_producer_decides,
-)
-from harness.broker.core.logged import LoggedGroup, logged_decisions, logged_groups
-from harness.broker.core.messages import RecordBatch
-from harness.broker.core.transaction_coordinator import LOG, Transaction, TransactionCoordinator, TransactionRecord
+from harness.broker.core.invariants import Broken, member_lives_by_its_session, offsets_live_with_members
+from harness.broker.core.transaction_coordinator import LOG, TransactionCoordinator, TransactionRecord
 from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerConfig, NodeId, TopicPartition
 
 #: A coordinator that has not looked for so long was frozen: what it may have missed is no claim.
 STEADY_US: Final = 3 * LOOK_EVERY_MS * 1000
 #: Commits, a look apart, that may be answered while a member is kept whose session is over.
 COMMITS_MAX: Final = 30
-#: So far back a decision is looked for first.
-RECENT: Final = 64
-
-
-# --- what is looked at of one state or step: exhaustive search asks it too -------------------------------------------
-
-
-def commits_in(name: str, group: Group) -> Iterator[Broken | None]:
-    """Whether the commit that is being written may be, and whether members have what others may read."""
-    change = group.next
-    if change is not None and change.by is not None:
-        member, epoch = change.by
-        unnamed = change.producer is not None and not member and group.classic is not None
-        if not unnamed:  # A classic group believes a producer that names no member.
-            yield commit_of_a_member(name, member, epoch, _epochs(group))
-    if change is not None and group.classic is None:
-        yield one_member_a_partition(name, {each: member.held for each, member in change.record.members.items()})
-
-
-def decisions_in(
-    known: Mapping[str, Transaction], before: Mapping[str, TransactionRecord | None], cause: object
-) -> Iterator[Broken | None]:
-    """Whether what is being written of each transactional id may be; ``before`` was being written before the step."""
-    for name, transaction in known.items():
-        now = None if transaction.next is None else transaction.next.record
-        if now is None or now is before.get(name):
-            continue
-        if transaction.record.producer_epoch != NONE:
-            yield decision_follows(name, transaction.record, now)
-        if isinstance(cause, messages.AddPartitionsToTxn | messages.EndTxn) and cause.transactional_id == name:
-            asking = (cause.producer_id, cause.producer_epoch)
-            yield only_its_producer_decides(name, asking, transaction.record)
-
-
-def markers_in(coordinator: TransactionCoordinator, effects: Sequence[Effect]) -> Iterator[Broken | None]:
-    """Whether the markers that a step sends are of committed decisions."""
-    for effect in effects:
-        if type(effect) is Deliver and type(effect.message) is messages.WriteTxnMarkers:
-            batch = effect.message.batch
-            recent = _decided(coordinator.committed(RECENT), batch.producer_id)
-            decided = recent or _decided(coordinator.committed(), batch.producer_id)
-            producer = (batch.producer_id, batch.producer_epoch)
-            yield marker_as_decided(producer, decided, commit=batch.marker is not None and batch.marker.commit)
-
-
-def _decided(batches: Sequence[RecordBatch], producer_id: int) -> TransactionRecord | None:
-    """The last record of the transactional id that has this producer id."""
-    records = (logged_decisions([batch]).values() for batch in reversed(batches))
-    return next((each for some in records for each in some if each.producer_id == producer_id), None)
-
-
-def transactions_loaded(coordinator: TransactionCoordinator) -> Iterator[Broken | None]:
-    """Whether a new coordinator of transactions knows what its log says."""
-    known = {name: each.record for name, each in coordinator.known().items() if each.record.producer_epoch != NONE}
-    yield loaded_as_logged("transactional ids", known, logged_decisions(coordinator.loaded()))
-
-
-def groups_loaded(coordinator: GroupCoordinator) -> Iterator[Broken | None]:
-    """Whether a new coordinator of groups knows what its log says."""
-    _, groups = coordinator.described()
-    logged = logged_groups(coordinator.loaded())
-    for name in groups.keys() | logged.keys():
-        group, read = groups.get(name, Group()), logged.get(name, LoggedGroup())
-        yield loaded_as_logged(f"offsets of {name}", group.offsets.everything(), read.offsets)
-        yield loaded_as_logged(f"pending offsets of {name}", group.offsets.pending(), read.pending)
-        if isinstance(read.members, GroupRecord):
-            yield loaded_as_logged(f"members of {name}", group.record, read.members)
-        elif isinstance(read.members, ClassicRecord):
-            generation = 0 if group.classic is None else group.classic.generation
-            missing = generation < read.members.generation
-            yield loaded_as_logged(f"generation of {name}", generation, read.members.generation) if missing else None
-
-
-def _epochs(group: Group) -> dict[str, int]:
-    """The members with their epochs or their generation."""
-    if group.classic is not None and not group.empty:
-        return dict.fromkeys(group.classic.members, group.classic.generation)
-    return {name: member.epoch for name, member in group.record.members.items()}
 
 
 # --- what hangs on time ----------------------------------------------------------------------------------------------
@@ -178,11 +95,9 @@ class CoordinatorInvariants:
         if epoch != replica.leader_epoch:
             before = {}
             yield from transactions_loaded(coordinator)
-        known = coordinator.known()
-        yield from decisions_in(known, before, cause)
+        yield from decisions_in(coordinator.known(), before, cause)
         yield from markers_in(coordinator, effects)
-        under_way = {name: None if each.next is None else each.next.record for name, each in known.items()}
-        self._decisions[node] = (replica.leader_epoch, under_way)
+        self._decisions[node] = (replica.leader_epoch, records_under_way(coordinator))
 
     # --- groups ------------------------------------------------------------------------------------------------------
 

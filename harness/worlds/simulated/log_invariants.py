@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from harness.broker.core.broker import CLEAN, EXPIRE
+from harness.broker.core.coordinated import transactions_in
 from harness.broker.core.effects import Timer
 from harness.broker.core.invariants import (
     Broken,
@@ -20,7 +21,6 @@ from harness.broker.core.invariants import (
     producers_grow,
     retention_keeps_young,
     tombstone_stays,
-    transactions_as_logged,
 )
 from harness.broker.core.log import MemoryLog
 from harness.broker.core.logged import LoggedTransactions
@@ -73,7 +73,7 @@ class LogInvariants:
         if seen.stamps and seen.stamps[0][0] < log.start_offset:  # The leader's start was taken over.
             seen.stamps = [each for each in seen.stamps if each[0] >= log.start_offset]
         if seen.transactions.epochs or log.producers.transactions.open or log.producers.transactions.aborted:
-            yield _transactions(node, log, seen.transactions)
+            yield transactions_in(node, log, seen.transactions)
 
     def taken_away(
         self, node: NodeId, replica: Replica, config: TopicConfig, timer: Timer, now_us: int
@@ -124,22 +124,6 @@ def _goes_on(seen: _Seen, log: MemoryLog) -> bool:
         return True
     index = bisect_left(log.batches, last.base_offset, key=_base)
     return index < len(log.batches) and log.batches[index].leader_epoch == last.leader_epoch
-
-
-def _transactions(node: NodeId, log: MemoryLog, logged: LoggedTransactions) -> Broken | None:
-    """What began below the part that was cleaned or dropped is not all there to be read."""
-    known, limit = log.producers.transactions, max(log.start_offset, log.cleaned_to)
-    if not limit and len(known.aborted) == len(logged.aborted) and known.open == logged.open:
-        last = known.aborted[-1] if known.aborted else None
-        if last is None or (last.producer_id, last.first_offset, last.marker_offset) == logged.aborted[-1]:
-            return None
-    earlier = {each.marker_offset for each in known.aborted if each.first_offset < limit}
-    earlier_open = {producer_id for producer_id, first in known.open.items() if first < limit}
-    aborted = [(a.producer_id, a.first_offset, a.marker_offset) for a in known.aborted if a.first_offset >= limit]
-    opened = {producer_id: first for producer_id, first in known.open.items() if first >= limit}
-    seen_aborted = [each for each in logged.aborted if each[1] >= limit and each[2] not in earlier]
-    seen_open = {who: first for who, first in logged.open.items() if first >= limit and who not in earlier_open}
-    return transactions_as_logged(node, (opened, aborted), (seen_open, seen_aborted))
 
 
 def _read_keys(seen: _Seen, high_watermark: int) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from typing_extensions import override
 
+from harness.broker.core.coordinated import commits_in, groups_loaded
+from harness.broker.core.effects import Deliver
 from harness.broker.core.groups.consumer import GroupRecord
-from harness.broker.core.messages import NOT_COMMITTED
+from harness.broker.core.groups.group import UnderWay
+from harness.broker.core.invariants import Broken
+from harness.broker.core.messages import NOT_COMMITTED, Message
 from harness.broker.core.types import NONE, TopicPartition
 from harness.lab.explore.coordinator_node import TOPIC, CoordinatorNode
 from harness.lab.explore.events import NodeEvent
@@ -52,6 +56,20 @@ class GroupCoordinatorNode(CoordinatorNode):
         if event.kind == "fence":
             let_member_be_silent(self.process, GROUP, f"m{event.peer}")
         return 0
+
+    @override
+    def _under_way(self) -> dict[str, UnderWay | None] | None:
+        coordinators = self.process.group_coordinators
+        return {name: each.next for name, each in coordinators[0].described()[1].items()} if coordinators else None
+
+    @override
+    def _broken(self, before: Any, message: Message | None, sent: Sequence[Deliver]) -> Iterator[Broken | None]:
+        for coordinator in self.process.group_coordinators:
+            if before is None:
+                yield from groups_loaded(coordinator)
+            for name, group in coordinator.described()[1].items():
+                if group.next is not (before or {}).get(name):
+                    yield from commits_in(name, group)
 
     @override
     def part(self) -> GroupCopy:

@@ -14,7 +14,15 @@ from harness.lab.explore.groups.coordinators import GroupCopy
 from harness.lab.explore.groups.members import MemberNode
 
 #: The rules that a search of groups looks at.
-GROUP_RULES: Final = ("two-owners", "group-went-back", "group-skip", "assertion")
+GROUP_RULES: Final = (
+    "two-owners",
+    "group-went-back",
+    "group-skip",
+    "commit-of-a-member",
+    "one-member-a-partition",
+    "loaded-as-logged",
+    "assertion",
+)
 
 
 def broken_group_promises(

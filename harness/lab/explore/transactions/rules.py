@@ -21,6 +21,12 @@ TRANSACTION_RULES: Final = (
     "torn-transaction",
     "lost-write",
     "hanging-transaction",
+    "decision-follows",
+    "only-its-producer-decides",
+    "marker-as-decided",
+    "transactions-as-logged",
+    "producers-grow",
+    "loaded-as-logged",
     "assertion",
 )
 

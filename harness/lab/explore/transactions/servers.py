@@ -5,14 +5,24 @@ The log partition of a leader has one replica, so what is appended is committed.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from typing_extensions import override
 
 from harness.broker.core.broker import Broker
+from harness.broker.core.coordinated import (
+    decisions_in,
+    markers_in,
+    records_under_way,
+    transactions_in,
+    transactions_loaded,
+)
 from harness.broker.core.effects import Deliver
+from harness.broker.core.invariants import Broken, producers_grow
 from harness.broker.core.log import MemoryLog
+from harness.broker.core.logged import LoggedTransactions
 from harness.broker.core.messages import Message, RecordBatch
 from harness.broker.core.transaction_coordinator import LOG, TransactionRecord, TransactionState
 from harness.broker.core.types import NodeId, TopicPartition
@@ -60,11 +70,16 @@ class LeaderNode:
         self.process = started(self.number, servers.config, self.log, servers.image(0))
         settle(self.process)
 
-    def take(self, sender: int, message: Message) -> list[Deliver]:
-        """A producer or the coordinator has something appended; the answer."""
+    def take(self, sender: int, message: Message) -> tuple[list[Deliver], Broken | None]:
+        """A producer or the coordinator has something appended; the answer, and an invariant that is broken."""
         sent = sent_by(self.process, self.number, self.process.on_message(NOW_US, NodeId(sender), message))
         settle(self.process)
-        return sent
+        logged, broken = LoggedTransactions(), None
+        for batch in self.log.batches:
+            epochs = logged.read(batch)
+            if epochs is not None:
+                broken = broken or producers_grow(self.number, batch.producer_id, *epochs, batch.base_offset)
+        return sent, broken or transactions_in(self.number, self.log, logged)
 
     def part(self) -> PartitionCopy:
         """It as rules see it."""
@@ -120,6 +135,20 @@ class TransactionCoordinatorNode(CoordinatorNode):
             let_transactions_expire(self.process)
             return (TIMEOUT_MS + 1) * 1000
         return config_of(self.process).replica_socket_timeout_ms * 1000 if event.kind == "look-late" else 0
+
+    @override
+    def _under_way(self) -> dict[str, TransactionRecord | None] | None:
+        coordinator = self.process.transaction_coordinator
+        return None if coordinator.ready() is None else records_under_way(coordinator)
+
+    @override
+    def _broken(self, before: Any, message: Message | None, sent: Sequence[Deliver]) -> Iterator[Broken | None]:
+        coordinator = self.process.transaction_coordinator
+        if coordinator.ready() is not None:
+            if before is None:
+                yield from transactions_loaded(coordinator)
+            yield from decisions_in(coordinator.known(), before or {}, message)
+            yield from markers_in(coordinator, sent)
 
     def part(self) -> CoordinatorCopy:
         """It as rules see it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import permutations
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from harness.broker.core import invariants
 from harness.broker.core.broker import CLEAN, ISR_CHECK, Broker
 from harness.broker.core.effects import Effect, Timer
 from harness.broker.core.follower import NEVER_US, Follower
@@ -24,6 +26,8 @@ from harness.lab.explore.normal_form import FRESH, NOW_US
 from harness.lab.explore.searched import Action, Next, SearchedSpace, State
 from harness.lab.explore.space import Space
 
+#: The names of what must hold in every reachable state.
+INVARIANTS: Final = {name.replace("_", "-") for name, _ in inspect.getmembers(invariants, inspect.isfunction)}
 #: All that was observed of states, the rules that break, and the number of states.
 Observations = tuple[set[Any], set[str], int]
 

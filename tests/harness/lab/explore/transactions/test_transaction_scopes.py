@@ -18,6 +18,7 @@ from harness.lab.explore.transactions.rules import InCharge, broken_promises
 from harness.lab.explore.transactions.servers import CoordinatorCopy, PartitionCopy
 from harness.lab.explore.transactions.space import TransactionSpace
 from tests.harness.lab.explore.transactions.twin import PlainTransactions, both, observations, plain_servers
+from tests.harness.lab.explore.twin import INVARIANTS
 
 
 def scope(name: str, **constants: object) -> TransactionScope:
@@ -217,8 +218,8 @@ def test_each_promise_is_broken_by_what_breaks_it_only(
     assert [name for name, _ in broken_promises(coordinator, [part], [producer], last)] == rules
 
 
-def test_rules_have_the_names_of_the_anomalies_that_checkers_find() -> None:
-    assert {*TRANSACTION_RULES} - {"assertion"} <= {*ANOMALIES}
+def test_rules_have_the_names_of_anomalies_or_of_invariants() -> None:
+    assert {*TRANSACTION_RULES} - {"assertion"} <= {*ANOMALIES} | INVARIANTS
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
