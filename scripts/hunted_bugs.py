@@ -33,7 +33,7 @@ TITLE: Final = f"""# Planted bugs in plain hunts
 """
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class KeptHunt(msgspec.Struct, frozen=True, kw_only=True):
     """One hunt. Where nothing was found, ``portfolio`` and ``by`` are empty and ``run`` is None."""
 
     commit: str
@@ -46,47 +46,47 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
 
 
-def row_of(commit: str, bug: str, result: HuntResult) -> Row:
-    """What is kept of a hunt."""
+def row_of(commit: str, bug: str, result: HuntResult) -> KeptHunt:
+    """The line that is kept of a hunt."""
     seconds, run = round(result.seconds, 1), result.alarming
-    row = Row(commit=commit, bug=bug, seed=result.seed, seconds=seconds, schedules=result.schedules)
+    row = KeptHunt(commit=commit, bug=bug, seed=result.seed, seconds=seconds, schedules=result.schedules)
     if run is None:
         return row
     by = tuple(alarm.by for alarm in run.alarms)
     return msgspec.structs.replace(row, portfolio=run.portfolio, run=run.number, by=by)
 
 
-def kept_rows() -> list[Row]:
+def kept_rows() -> list[KeptHunt]:
     """Every hunt that is kept."""
-    return [msgspec.json.decode(line, type=Row) for line in ROWS.read_bytes().splitlines()]
+    return [msgspec.json.decode(line, type=KeptHunt) for line in ROWS.read_bytes().splitlines()]
 
 
-def of_bug(rows: Sequence[Row]) -> str:
+def of_bug(rows: Sequence[KeptHunt]) -> str:
     """The seconds of the hunts for a bug by one commit, for people."""
-    found = [row for row in rows if row.run is not None]
-    least = sorted(row.seconds for row in found) + [SECONDS] * (len(rows) - len(found))
-    seconds = f"{median(least):.1f}" if 2 * len(found) > len(rows) else "not"
-    return f"{seconds}, {len(found)} of {len(rows)}" if rows else ""
+    finding = [row for row in rows if row.run is not None]
+    least = sorted(row.seconds for row in finding) + [SECONDS] * (len(rows) - len(finding))
+    seconds = f"{median(least):.1f}" if 2 * len(finding) > len(rows) else "not"
+    return f"{seconds}, {len(finding)} of {len(rows)}" if rows else ""
 
 
-def page_of(rows: Sequence[Row]) -> str:
+def page_of(rows: Sequence[KeptHunt]) -> str:
     """The page of all hunts: a line for each bug, a column for each commit, and what saw it last."""
     commits = [*dict.fromkeys(row.commit for row in rows)]
     head = ("`planted.bug`", *(f"{commit}: seconds, found" for commit in commits), "seen by", "in the portfolio")
     return f"{TITLE}\n{_totals(rows, commits)}\n\n{table(head, _lines(rows, commits))}\n"
 
 
-def _totals(rows: Sequence[Row], commits: Sequence[str]) -> str:
+def _totals(rows: Sequence[KeptHunt], commits: Sequence[str]) -> str:
     hunted = {commit: {row.bug for row in rows if row.commit == commit} for commit in commits}
-    found = {commit: {row.bug for row in rows if row.commit == commit and row.run is not None} for commit in commits}
+    seen = {commit: {row.bug for row in rows if row.commit == commit and row.run is not None} for commit in commits}
     return "\n".join(
-        f"- {commit}: {len(found[commit])} of {len(hunted[commit])} hunted bugs found, with one seed at least; "
+        f"- {commit}: {len(seen[commit])} of {len(hunted[commit])} hunted bugs found, with one seed at least; "
         f"{len({row.seed for row in rows if row.commit == commit})} seeds."
         for commit in commits
     )
 
 
-def _lines(rows: Sequence[Row], commits: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _lines(rows: Sequence[KeptHunt], commits: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for bug in BUGS:
         mine = [row for row in rows if row.bug == bug]
         last = next((row for row in reversed(mine) if row.run is not None), None)

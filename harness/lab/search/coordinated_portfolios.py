@@ -55,7 +55,7 @@ def _coordinated(name: str, family: str, common: Mapping[str, Any]) -> tuple[Por
 
 
 def _of(workload: WorkloadPlan, price: float, partitions: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What portfolios of a workload have in common."""
+    """The fields that all portfolios of a workload have."""
     return {
         "settings": settings,
         "drawn": _PROTOCOLS if kind_of(workload).grouped else {},

@@ -155,7 +155,7 @@ MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 _OF_ONE: Final = (Shape.FROM_BROKERS, Shape.ISOLATE, Shape.DEAF, Shape.MUTE)
 SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape.ISOLATE, Shape.ISOLATE, Shape.NO_FETCH)
 
-#: Of plain writes, and of writes with keys.
+#: The portfolios of plain writes, and of writes with keys.
 PORTFOLIOS: Final = (
     Portfolio(name="stories", families=("kill", "pause", "partition"), share=0.5),
     # What takes several links of different brokers, cut in turn while leadership moves, needs many faults (rule 30).

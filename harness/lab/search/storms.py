@@ -71,7 +71,7 @@ class Late(NamedTuple):
     shape: Shape | None = None
 
 
-#: What comes late, by the name that follows `late-`, where all of it does, or `overtaken-`, where the first does.
+#: Messages that come late, by the name after `late-`, where all of them do, or `overtaken-`, where the first does.
 LATE: Final[Mapping[str, Late]] = {
     "fetch": Late("Fetch"),
     "produce": Late("Produce", RoleKind.LEADER, Shape.FROM_CLIENTS),

@@ -36,8 +36,8 @@ class Committed(msgspec.Struct):
         """All of ``log`` below ``end`` is committed."""
         last_epoch = epoch_at(log, end - 1)
         if last_epoch != self.last_epoch:
-            known = dict(self.epochs)
-            self.epochs = [(epoch, min(start, known.get(epoch, start))) for epoch, start in log.epochs()]
+            starts = dict(self.epochs)
+            self.epochs = [(epoch, min(start, starts.get(epoch, start))) for epoch, start in log.epochs()]
         self.end_offset, self.last_epoch = end, last_epoch
 
     def epoch_at(self, offset: int) -> int:

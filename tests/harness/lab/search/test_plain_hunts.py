@@ -7,7 +7,7 @@ import pytest
 
 from harness.lab.search import PLAIN
 from harness.lab.search.hunting import alarms_of
-from scripts.hunted_bugs import BUGS, TABLE, Row, kept_rows, of_bug, page_of
+from scripts.hunted_bugs import BUGS, TABLE, KeptHunt, kept_rows, of_bug, page_of
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PLAIN}
 ROWS = kept_rows()
@@ -15,8 +15,8 @@ ROWS = kept_rows()
 REPEATED = [row for row in ROWS if row.commit == ROWS[-1].commit and row.run is not None][::6]
 
 
-def row(seconds: float, run: int | None = 0, bug: str = BUGS[0]) -> Row:
-    return Row(commit="c", bug=bug, seed=1, seconds=seconds, schedules=1, run=run)
+def row(seconds: float, run: int | None = 0, bug: str = BUGS[0]) -> KeptHunt:
+    return KeptHunt(commit="c", bug=bug, seed=1, seconds=seconds, schedules=1, run=run)
 
 
 def test_the_page_is_made_of_the_hunts_that_are_kept() -> None:
@@ -34,7 +34,7 @@ def test_the_page_is_made_of_the_hunts_that_are_kept() -> None:
         ([], ""),
     ],
 )
-def test_a_cell_has_the_median_where_most_hunts_found_the_bug(rows: list[Row], words: str) -> None:
+def test_a_cell_has_the_median_where_most_hunts_found_the_bug(rows: list[KeptHunt], words: str) -> None:
     assert of_bug(rows) == words
 
 
@@ -46,7 +46,7 @@ def test_a_bug_that_was_not_hunted_has_an_empty_line() -> None:
 
 
 @pytest.mark.parametrize("kept", REPEATED, ids=lambda kept: kept.bug)
-def test_a_hunt_that_is_kept_finds_the_same_again(kept: Row) -> None:
+def test_a_hunt_that_is_kept_finds_the_same_again(kept: KeptHunt) -> None:
     assert kept.run is not None
     spec = BY_NAME[kept.portfolio].spec(kept.seed, kept.run, {"planted.bug": kept.bug})
     assert tuple(alarm.by for alarm in alarms_of(spec)) == kept.by

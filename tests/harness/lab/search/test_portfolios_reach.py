@@ -1,4 +1,4 @@
-"""What a portfolio is for happens in its runs: each count is of what its text says, and of nothing else."""
+"""The aim of a portfolio is met in its runs: each count is of what its text says, and of nothing else."""
 
 from __future__ import annotations
 
