@@ -15,35 +15,6 @@ LACKS: Final = {
     Capability.REASSIGNMENT: "the reference broker's controller never changes the replicas of a log partition",
     Capability.SUCCESSION: "the reference broker has one release; only nodes of Apache Kafka are upgraded",
 }
-
-
-#: Planted bugs that change only what workloads with transactions see.
-OF_TRANSACTIONS: Final = (
-    "marker-of-any-epoch",
-    "forget-abort-on-follower",
-    "pass-hanging-transaction",
-    "answer-before-decision",
-    "markers-uncommitted",
-)
-#: The same for workloads with consumer groups.
-OF_GROUPS: Final = (
-    "commit-offsets-after-append",
-    "commit-of-any-member",
-    "assign-unrevoked",
-    "load-first-commits",
-    "load-no-members",
-    "keep-generation",
-    "assignment-of-before",
-    "commit-of-before",
-)
-#: The same for pipelines, which commit offsets in transactions.
-OF_PIPELINES: Final = (
-    "count-pending-offsets",
-    "count-aborted-offsets",
-    "keep-pending-offsets",
-    "offsets-of-any-member",
-    "answer-unstable-offsets",
-)
 #: Planted bugs that would change nothing in a world, by the name of the world, and why.
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "processes": dict.fromkeys(

@@ -11,7 +11,7 @@ from nemesis.cluster import Capability
 from nemesis.scenarios import FAMILIES, needs_of
 from workloads import Settings, SettingsError, kind_of
 
-#: Of a plain hunt, which looks at every workload.
+#: The portfolios of a plain hunt, which looks at every workload.
 PLAIN: Final = (*PORTFOLIOS, *TRANSACTIONAL, *GROUPED, *PIPELINED)
 #: The settings that do nothing but in workloads of a trait.
 _COUNTING_IN: Final = {**Settings.counting_in(), "transaction.version": "transactional"}

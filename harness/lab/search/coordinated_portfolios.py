@@ -35,14 +35,14 @@ IN_GROUPS: Final = msgspec.structs.replace(
 IN_PIPELINES: Final = msgspec.structs.replace(
     IN_GROUPS, name="consume-transform-produce", aborts_percent=25, drain_limit_ms=60_000
 )
-#: Members live for longer than a group without members would, and nothing is written to some of what they read.
+#: Members live for longer than a group without members would.
 FOR_LONG: Final = msgspec.structs.replace(
-    IN_GROUPS, writes_per_second=4.0, skew=4.0, duration_ms=80_000, member_change_ms=25_000, poll_wait_ms=500
+    IN_GROUPS, consumers=2, writes_per_second=3.0, duration_ms=110_000, member_change_ms=100_000, poll_wait_ms=500
 )
 #: The prices of a run, in runs of plain writes.
-OF_TRANSACTION_RUN: Final = 3.0
-OF_GROUP_RUN: Final = 2.5
-OF_PIPELINE_RUN: Final = 9.0
+OF_TRANSACTION_RUN: Final = 2.5
+OF_GROUP_RUN: Final = 2.2
+OF_PIPELINE_RUN: Final = 8.0
 _PROTOCOLS: Final[Mapping[str, tuple[Any, ...]]] = {"group.protocol": ("classic", "consumer")}
 
 
@@ -55,7 +55,7 @@ def _coordinated(name: str, family: str, common: Mapping[str, Any]) -> tuple[Por
 
 
 def _of(workload: WorkloadPlan, price: float, partitions: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What portfolios of a workload have in common."""
+    """The fields that all portfolios of a workload have."""
     return {
         "settings": settings,
         "drawn": _PROTOCOLS if kind_of(workload).grouped else {},
@@ -128,11 +128,12 @@ GROUPED: Final = (
         **_of(IN_GROUPS, OF_GROUP_RUN, 3, {**_MEMBERS, **CLEANED}),
         **BRIEF,
     ),
+    # For some of that time nothing is written, and so nothing is committed.
     Portfolio(
         name="long-lived-groups",
-        kinds=("move", "kill", "stop", "pause"),
-        **_of(FOR_LONG, OF_GROUP_RUN * 2, 5, _MEMBERS | {"offsets.retention.minutes": 1}),
-        healed_ms_min=20_000,
+        kinds=("late-produce",),
+        **_of(FOR_LONG, OF_GROUP_RUN * 1.5, 1, _MEMBERS | {"offsets.retention.minutes": 1}),
+        fault_ms_max=90_000,
     ),
 )
 _PIPED: Final = _of(

@@ -35,7 +35,8 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     """One choice: settings beside :data:`QUICK`, and scenarios of ``families``, or storms.
 
     Each run draws one value of each of the settings ``drawn``. ``price`` is the time of a run, that of plain writes
-    being 1; a portfolio has ``share`` parts of a hunt's time.
+    being 1; a portfolio has ``share`` parts of a hunt's time: more where what it finds is rare, less where others find
+    the same.
 
     Storms have faults of ``kinds`` with cuts of ``shapes``; ``faults`` are the least and the most of one storm.
 
@@ -154,23 +155,35 @@ MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 _OF_ONE: Final = (Shape.FROM_BROKERS, Shape.ISOLATE, Shape.DEAF, Shape.MUTE)
 SINGLE_LINKS: Final = (Shape.FROM_CONTROLLER, Shape.BRIDGE, Shape.BRIDGE, Shape.ISOLATE, Shape.ISOLATE, Shape.NO_FETCH)
 
-#: Of plain writes, and of writes with keys.
+#: The portfolios of plain writes, and of writes with keys.
 PORTFOLIOS: Final = (
-    Portfolio(name="stories", families=("kill", "pause", "partition")),
+    Portfolio(name="stories", families=("kill", "pause", "partition"), share=0.5),
     # What takes several links of different brokers, cut in turn while leadership moves, needs many faults (rule 30).
     Portfolio(
-        name="moves", kinds=MOVES, shapes=SINGLE_LINKS, faults=(7, 14), settings=_SLOW_TO_SHRINK, **BRIEF
+        name="moves",
+        kinds=MOVES,
+        shapes=SINGLE_LINKS,
+        faults=(7, 14),
+        settings=_SLOW_TO_SHRINK,
+        price=1.5,
+        share=2.0,
+        **BRIEF,
     ),
     Portfolio(name="network", kinds=_NETWORK, settings=IDEMPOTENT),
-    Portfolio(name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | IDEMPOTENT),
+    Portfolio(
+        name="patient-clients", kinds=("pause", "pause", "cut", "kill"), settings=_PATIENT | IDEMPOTENT, share=0.5
+    ),
     Portfolio(
         name="eligible",
         kinds=("kill", "power", "stop", "cut", "wipe"),
         settings=ELIGIBLE | FLUSHED,
         dead_brokers_max=3,
+        share=0.5,
     ),
-    Portfolio(name="eligible-stories", families=("power", "wipe"), settings=ELIGIBLE, healed_ms_min=2_500),
-    Portfolio(name="flushed", families=("power",), settings=FLUSHED, dead_brokers_max=3, healed_ms_min=2_500),
+    Portfolio(name="eligible-stories", families=("power", "wipe"), settings=ELIGIBLE, healed_ms_min=2_500, share=0.5),
+    Portfolio(
+        name="flushed", families=("power",), settings=FLUSHED, dead_brokers_max=3, healed_ms_min=2_500, share=0.5
+    ),
     Portfolio(
         name="every-replica",
         kinds=("wipe", "late-fetch", "late-fetch", "kill"),
@@ -178,23 +191,26 @@ PORTFOLIOS: Final = (
         settings={"min.insync.replicas": 3},
         dead_brokers_max=1,
         healed_ms_min=1_500,
+        share=1.5,
     ),
-    Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **BRIEF),
-    Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE),
-    Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}),
-    Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2),
+    Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **BRIEF, share=2.0),
+    Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE, share=0.5),
+    Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}, share=0.5),
+    Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2, share=0.5),
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=IDEMPOTENT),
-    Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}),
+    Portfolio(name="one-in-sync", kinds=_NETWORK, settings={"min.insync.replicas": 1}, share=1.5),
     Portfolio(
         name="release-2.1",
         kinds=("move", "move", "cut", "cut", "slow"),
         shapes=SINGLE_LINKS,
         settings=_SLOW_TO_SHRINK | {"truncation": "kip-320"},
         **BRIEF,
+        price=1.3,
+        share=4.0,
     ),
     Portfolio(name="release-3.5", kinds=_NETWORK, settings=_IMPATIENT | {"strict.min.isr": False}),
-    Portfolio(name="majority", kinds=_NETWORK, settings=MAJORITY),
-    Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=ELIGIBLE | UNCLEAN),
+    Portfolio(name="majority", kinds=_NETWORK, settings=MAJORITY, share=0.5),
+    Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=ELIGIBLE | UNCLEAN, share=3.0),
     Portfolio(
         name="new-producers",
         kinds=("controller", "crash", "crash", "kill", "move"),
@@ -210,9 +226,10 @@ PORTFOLIOS: Final = (
     ),
     Portfolio(name="stops-and-power", kinds=("stop", "stop", "power", "kill"), healed_ms_min=1_500),
     Portfolio(
-        name="moves-of-producers", kinds=MOVES, shapes=SINGLE_LINKS, faults=(7, 14), settings=IDEMPOTENT, **BRIEF
+        name="moves-of-producers", kinds=MOVES, shapes=SINGLE_LINKS, faults=(7, 14), settings=IDEMPOTENT, **BRIEF,
+        price=1.3,
     ),
-    Portfolio(name="near-reads", kinds=(*MOVES, "pause"), settings={"follower.fetching": True}, racks=RACKS),
+    Portfolio(name="near-reads", kinds=(*MOVES, "pause"), settings={"follower.fetching": True}, racks=RACKS, share=0.5),
     Portfolio(
         name="compacted",
         kinds=("kill", "stop", "cut", "cut", "pause", "move", "wipe"),
@@ -221,6 +238,7 @@ PORTFOLIOS: Final = (
         dead_brokers_max=1,
         healed_ms_min=1_500,
         price=1.3,
+        share=0.5,
     ),
     # Uncommitted records of a cut leader outlast a segment, and replace committed ones of a few keys (rule 31).
     Portfolio(
@@ -233,6 +251,7 @@ PORTFOLIOS: Final = (
         dead_brokers_max=1,
         healed_ms_min=1_500,
         price=2.0,
+        share=2.5,
     ),
     # Of a topic that nothing is cleaned of for an hour, each record is read.
     Portfolio(
@@ -242,6 +261,7 @@ PORTFOLIOS: Final = (
         workload=_KEYED,
         dead_brokers_max=1,
         price=1.3,
+        share=0.5,
     ),
     # Tombstones go within a run, as soon as each replica is past them. No fault keeps a reader away from them.
     Portfolio(
@@ -269,5 +289,6 @@ PORTFOLIOS: Final = (
         kinds=("overtaken-produce", "overtaken-proposal", "overtaken-proposal", "overtaken-fetch", "move", "cut"),
         settings=IDEMPOTENT,
         **BRIEF,
+        share=1.5,
     ),
 )  # fmt: skip

@@ -71,10 +71,10 @@ class Late(NamedTuple):
     shape: Shape | None = None
 
 
-#: What comes late, by the name that follows `late-`, where all of it does, or `overtaken-`, where the first does.
+#: Messages that come late, by the name after `late-`, where all of them do, or `overtaken-`, where the first does.
 LATE: Final[Mapping[str, Late]] = {
     "fetch": Late("Fetch"),
-    "produce": Late("Produce", shape=Shape.FROM_CLIENTS),
+    "produce": Late("Produce", RoleKind.LEADER, Shape.FROM_CLIENTS),
     "proposal": Late("AlterPartition", RoleKind.LEADER, Shape.FROM_CONTROLLER),
     "commit": Late("OffsetCommit", RoleKind.COORDINATOR, Shape.FROM_CLIENTS),
     "end": Late("EndTxn", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_CLIENTS),

@@ -1,4 +1,4 @@
-"""Whose turn it is in a hunt: every portfolio has one early, and then each has its share of the time.
+"""The turns of a hunt: every portfolio has one early, and then each has its share of the time.
 
 The order follows from the portfolios alone. So it is the same for every seed, and for any number of workers.
 """
@@ -28,13 +28,13 @@ def turns_of(portfolios: Sequence[Portfolio], first: int = 0) -> Iterator[Turn]:
     """
     in_order = sorted(portfolios, key=lambda portfolio: portfolio.price)
     numbers = [count(first) for _ in in_order]
-    had = [(0.0, place) for place in range(len(in_order))]
+    had = [(0.0, rank) for rank in range(len(in_order))]
     heapify(had)
     while True:
-        spent, place = had[0]
-        portfolio = in_order[place]
-        yield Turn(portfolio, next(numbers[place]))
-        heapreplace(had, (spent + portfolio.price / portfolio.share, place))
+        spent, rank = had[0]
+        portfolio = in_order[rank]
+        yield Turn(portfolio, next(numbers[rank]))
+        heapreplace(had, (spent + portfolio.price / portfolio.share, rank))
 
 
 def blocks_of(turns: Iterator[Turn], sizes: Iterator[int]) -> Iterator[list[Turn]]:

@@ -18,9 +18,9 @@ class Committed(msgspec.Struct):
 
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
-    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them. A replica
-    that copied a cleaned log has later ones, of the records that are left: the earliest are kept, and a log that has no
-    record at an offset says nothing of it.
+    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them. A copy
+    of a cleaned log has later ones, of records that are left: the earliest are kept, and a log that has no record at
+    an offset says nothing of it.
     Where retention has dropped that record, its epoch is NONE: nothing is claimed of it.
     ``read`` has the batches that consumers got first, by their first offset.
     Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
@@ -36,8 +36,8 @@ class Committed(msgspec.Struct):
         """All of ``log`` below ``end`` is committed."""
         last_epoch = epoch_at(log, end - 1)
         if last_epoch != self.last_epoch:
-            known = dict(self.epochs)
-            self.epochs = [(epoch, min(start, known.get(epoch, start))) for epoch, start in log.epochs()]
+            starts = dict(self.epochs)
+            self.epochs = [(epoch, min(start, starts.get(epoch, start))) for epoch, start in log.epochs()]
         self.end_offset, self.last_epoch = end, last_epoch
 
     def epoch_at(self, offset: int) -> int:

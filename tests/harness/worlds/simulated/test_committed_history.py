@@ -1,4 +1,4 @@
-"""What is committed, held against a log that was copied after it was cleaned: removed records say nothing."""
+"""A committed history, held against a log that was copied after it was cleaned: removed records say nothing."""
 
 from __future__ import annotations
 

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.broker.core.planted import WRONG, generations, grouping
 from harness.lab.search.coordinated_portfolios import GROUPED
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
-from harness.worlds.reference_settings import OF_GROUPS
 
-#: The planted bugs of groups by KIP-848 and of both protocols, and those of the classic one.
-MODULES = (grouping.__name__, generations.__name__)
 #: Runs of each portfolio that are performed without a bug; with it, until the first that shows it.
 RUNS = 3
 SEED = 1
@@ -41,8 +37,3 @@ def test_nothing_is_found_in_groups_as_they_are() -> None:
 )
 def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:
     assert any(expected in judged_run.verdict.anomalies for judged_run in runs_of(bug))
-
-
-def test_hunts_know_which_bugs_only_groups_show() -> None:
-    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ in MODULES}
-    assert {*OF_GROUPS} == here | {"commit-offsets-after-append"}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.core.planted import WRONG, piping
 from harness.lab.search.coordinated_portfolios import PIPELINED
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
-from harness.worlds.reference_settings import OF_PIPELINES
 
 #: Runs of each portfolio that are performed without a bug, and of the first one with it, until it is found.
 RUNS = 2
@@ -43,7 +41,3 @@ def test_nothing_is_found_in_pipelines_as_they_are() -> None:
 )
 def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:
     assert any(expected in run(bug, number).verdict.anomalies for number in range(TRIES))
-
-
-def test_hunts_know_which_bugs_only_pipelines_show() -> None:
-    assert {*OF_PIPELINES} == {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == piping.__name__}

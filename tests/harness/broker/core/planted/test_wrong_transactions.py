@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from checkers import check_rows
-from harness.broker.core.planted import WRONG, transacting
 from harness.broker.core.transaction_coordinator import LOG
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.runs.run import choices_of, perform_schedule
-from harness.worlds.reference_settings import OF_TRANSACTIONS
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import CLIENTS, Link, Target, require
 from nemesis.faults import ClientCrash
@@ -182,11 +180,6 @@ def test_a_wrong_form_is_found_in_virtual_time_and_nothing_without_it(
 ) -> None:
     assert anomalies(script, **ways) == set()
     assert expected in anomalies(script, planted_bug=bug, **ways)
-
-
-def test_hunts_know_which_bugs_only_transactions_show() -> None:
-    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == transacting.__name__}
-    assert {*OF_TRANSACTIONS} == here
 
 
 #: Producers send their EndTxn again after request.timeout.ms. Of one the second copy arrives, and the first when half
