@@ -21,7 +21,7 @@ from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
 from checkers.words import producer_name, span, written
 from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
-from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK
+from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
 _COMMITTED: Final = ISOLATIONS.index("read_committed")
 #: The mark of what is about a transaction that never ended in a log partition.
@@ -348,10 +348,12 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    of_runs = log.reads[(log.type[log.reads] == OK) & log.own[log.partition_history[log.partition[log.reads]]]]
-    reads = np.union1d(of_runs, log.committed_reads)
+    reads = log.all_reads[log.type[log.all_reads] == OK]
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
+    if log.isolation is not None:
+        of_runs = (log.kind[reads] == Kind.READ) & log.own[log.partition_history[log.partition[reads]]]
+        reads = reads[of_runs | (log.isolation[reads] != UNCOMMITTED)]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
     reads = reads[np.sort(first)]
 

@@ -47,7 +47,10 @@ class Log(LogRows):
 
     def _visible(self, reads: Numbers, uncommitted: Flags) -> Numbers:
         """These reads; where they are of readers of uncommitted records, those of both levels, for they see all."""
-        return np.union1d(reads, self.all_reads[uncommitted[self.partition[self.all_reads]]])
+        visible = np.zeros(len(self.partition), dtype=bool)
+        visible[reads] = True
+        visible[self.all_reads[uncommitted[self.partition[self.all_reads]]]] = True
+        return np.flatnonzero(visible)
 
     @cached_property
     def groups(self) -> GroupRows | None:
