@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing
 from typing import Final
 
 import msgspec
-from kafka.errors import KafkaError, UnsupportedVersionError
+from kafka.errors import UnsupportedVersionError
 
 from checkers import counted
 from harness.assess.cluster_files.evidence import (
@@ -22,24 +20,19 @@ from harness.assess.cluster_files.evidence import (
 )
 from harness.assess.cluster_files.settling import settled
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
-from harness.ground.errors import HostError, NotReachableError
 from harness.ground.progress import Progress
 from harness.plan import Existing
-from harness.worlds.clients import at_home, named, require_credentials
 from harness.worlds.kafka.administration import (
-    FAR_ASK_LIMIT_S,
     Administration,
     ConfiguredValue,
     UnansweredError,
 )
+from harness.worlds.kafka.reaching import reached
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
-from workloads import reason_of
 
 #: Topics whose settings are asked for at a time.
 TOPICS_A_REQUEST: Final = 500
-#: The wait for a server that gave no answer, to see why.
-_TOUCH_LIMIT_S: Final = 2.0
 _OF_BROKERS: Final = tuple(OF_BROKERS) + tuple(name for inherited in OF_TOPICS.values() for name in inherited.brokers)
 
 
@@ -48,36 +41,10 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
 
     Raises:
         NotReachableError: no server answers; the text says why of each.
-        HostError: the cluster refuses us; the text says why.
+        AccessError: the cluster refuses us; the text says why.
     """
-    security = at_home(world.security)
-    require_credentials(security)
-    administration = Administration(lambda: world.bootstrap, limit_s=FAR_ASK_LIMIT_S, security=security)
-    with closing(administration):
-        try:
-            return _read(administration, world.bootstrap, progress)
-        except UnansweredError as error:
-            reasons = "; ".join(map(why_silent, world.bootstrap))
-            raise NotReachableError(f"no server answers: {reasons}; check the addresses and the network") from error
-        except KafkaError as error:
-            raise HostError(
-                f"the cluster refused a request ({named(error)}); its user needs Describe and DescribeConfigs on "
-                "topics and on the cluster"
-            ) from error
-
-
-def why_silent(server: str) -> str:
-    """The reason of a server ("host:port") that gives no answer: its name, its port, or itself."""
-    host, _, port = server.rpartition(":")
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S):
-            return f"{server} accepts connections but does not answer as a broker; does it need TLS or SASL (--access)?"
-    except socket.gaierror:
-        return f"the name {host} does not resolve"
-    except ConnectionRefusedError:
-        return f"{server} refuses connections, so no process listens there"
-    except OSError as error:
-        return f"{server} cannot be reached ({reason_of(error)})"
+    with reached(world) as administration:
+        return _read(administration, world.bootstrap, progress)
 
 
 def _read(administration: Administration, bootstrap: Sequence[str], progress: Progress) -> Cluster:

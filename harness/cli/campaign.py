@@ -23,7 +23,6 @@ from harness.plan import ACCEPTED_FILE, LATEST, Existing, Plan, RunSpec, read_pl
 from harness.records.accepted_file import parse_accepted
 from harness.records.files import exact_campaign, new_campaign
 from harness.runs.run import planned, story_of
-from harness.worlds import clients
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = BoundedNumber("seed")
@@ -144,8 +143,10 @@ def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec], master: str |
     refuse_unfit(runs)
     usable_java()
     limits = limits_where_all_can_run(runs)
-    for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
-        clients.require_credentials(security)
+    for world in {run.world for run in runs if isinstance(run.world, Existing)}:
+        from harness.worlds.kafka import require_answer  # noqa: PLC0415 - brings clients
+
+        require_answer(world)
     for sentence in limits:
         terminal.note(sentence)
     if master is not None:

@@ -9,6 +9,7 @@
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotUndoneError``     what a run did is still there
+            * ``AccessError``        a cluster does not let us in, or what shall let us in is not there (64)
             * ``NotReachableError``  nor could it be fetched or asked: no server answers, or no program to fetch it (69)
         * ``OutputError``      standard output cannot be written
         * ``ResultsError``     a run directory cannot be read or written
@@ -79,6 +80,12 @@ class NotUndoneError(HostError):
     def __init__(self, remaining: Sequence[str], undone: Sequence[str] = ()) -> None:
         super().__init__(f"{'; '.join(remaining)}; {HEAL_AGAIN}")
         self.remaining, self.undone = tuple(remaining), tuple(undone)
+
+
+class AccessError(HostError):
+    """A password or a certificate is missing, or brokers refuse it: correct ``[worlds.kafka.security]`` of the plan."""
+
+    exit_code = EXIT_PLAN
 
 
 class NotReachableError(HostError):

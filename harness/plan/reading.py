@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,12 +28,14 @@ from harness.plan.transactions import check_transactions
 from harness.plan.upgrades import check_upgrade
 from harness.plan.values import (
     ENDLESS,
+    TOO_DEEP,
     PlanKey,
     Table,
     keys_of,
     known_keys,
     record_of,
     refuse_endless_numbers,
+    refuse_too_deep,
     shared,
     table_at,
     values_in,
@@ -53,7 +57,7 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
         PlanError: one sentence with the place in the file.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte order mark
+        text = _text(path)
     except OSError as error:
         raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
     except UnicodeDecodeError as error:
@@ -62,11 +66,22 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
     return msgspec.structs.replace(plan, file=str(path), accepted=_beside(path))
 
 
+def _text(path: Path) -> str:
+    """The text of a file, which some editors begin with a byte order mark.
+
+    Raises:
+        OSError: it cannot be read, or is a pipe or a device, which may never end.
+    """
+    if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return path.read_text(encoding="utf-8-sig")
+
+
 def _beside(path: Path) -> str:
     """The text of ``accepted.toml`` beside the plan, as it is; what judges findings understands it."""
     accepted = path.with_name(ACCEPTED_FILE)
     try:
-        return accepted.read_text(encoding="utf-8-sig")
+        return _text(accepted)
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
@@ -85,9 +100,10 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     except tomllib.TOMLDecodeError as error:
         raise plan_key.wrong(f"not valid TOML: {error}") from error
     except RecursionError as error:
-        raise plan_key.wrong("tables or lists are nested too deeply; write them as the plans in plans/ do") from error
+        raise plan_key.wrong(TOO_DEEP) from error
     except ValueError as error:  # Python's limit for the digits of an integer
         raise plan_key.wrong(ENDLESS) from error
+    refuse_too_deep(table, plan_key)
     refuse_endless_numbers(table, plan_key)
     refuse_misplaced(table, keys_of(PlanFile), plan_key)
     story, own_story = story_in(table, plan_key)

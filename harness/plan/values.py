@@ -25,6 +25,9 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: The problem of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
 ENDLESS: Final = "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"
+#: The problem of tables and lists in each other, and the number of levels that none of ours comes near.
+TOO_DEEP: Final = "tables or lists are nested too deeply; write them as the plans in plans/ do"
+LEVELS_MAX: Final = 64
 
 #: Words for what the annotations of plans allow, where one word or two suffice.
 _WORDS: Final[Mapping[type[msgspec.inspect.Type], str]] = {
@@ -231,6 +234,16 @@ def flattened(table: Table, prefix: str = "") -> dict[str, object]:
         deeper = isinstance(value, Mapping) and value
         flat |= flattened(deeper, f"{prefix}{key}.") if deeper else {f"{prefix}{key}": value}
     return flat
+
+
+def refuse_too_deep(table: Table, plan_key: PlanKey) -> None:
+    """Refuse tables and lists in each other by the hundred, as dotted keys write them: what reads them calls itself."""
+    level: list[Mapping[str, object] | list[object]] = [table]
+    for _ in range(LEVELS_MAX):
+        entries = [entry for each in level for entry in (each if isinstance(each, list) else each.values())]
+        level = [entry for entry in entries if isinstance(entry, (Mapping, list))]
+    if level:
+        raise plan_key.wrong(TOO_DEEP)
 
 
 def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from kafka.errors import KafkaError
 
-from harness.ground.errors import HostError, PlanError
+from harness.ground.errors import AccessError, HostError, PlanError
 from harness.ground.observations import (
     BrokerFenced,
     BrokerRegistered,
@@ -111,7 +111,7 @@ class ExistingCluster(RealCluster):
         try:
             return self._open(opening)
         except KafkaError as error:
-            raise HostError(
+            raise AccessError(
                 f"the cluster refuses a request that a run needs ({named(error)}); give its user the rights that "
                 "docs/start/your-cluster.md lists"
             ) from error

@@ -16,7 +16,7 @@ from harness.campaigns.campaign.judging_thread import Checking, begin_session
 from harness.campaigns.campaign.pool import Job, PerformRun, Pool
 from harness.campaigns.campaign.replaying import Replayed, replay, rerun
 from harness.campaigns.campaign.room import room_sentences
-from harness.campaigns.campaign.stages import Campaign, world_runs, write_plan, write_report
+from harness.campaigns.campaign.stages import Campaign, is_unbegun, world_runs, write_plan, write_report
 from harness.campaigns.campaign.turn_loop import BATCH_MAX, FAILED_SHARE_MAX, STEP_S, Checks, Runs, TurnLoop
 from harness.campaigns.campaign.witnesses import trace_runs, witness
 
@@ -41,6 +41,7 @@ __all__ = [
     "begin_session",
     "count_cells",
     "estimate",
+    "is_unbegun",
     "is_unreadable",
     "judge_all",
     "record_of_ended",

@@ -8,6 +8,7 @@ fails, the user interrupts, or the disk is full: then the campaign can be contin
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -259,11 +260,27 @@ def write_plan(plan: Plan, directory: Path) -> None:
     Raises:
         ResultsError: they cannot be written.
     """
-    accepted = {ACCEPTED_FILE: plan.accepted.encode()} if plan.accepted else {}
-    for name, content in (_plan_files(plan) | accepted).items():
+    for name, content in _written_first(plan).items():
         with files_of(file := directory / name):
             file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, content)
+
+
+#: The name of a file while it is written (:func:`harness.records.files.write_file`).
+_UNFINISHED: Final = re.compile(r"\..+\.\d+")
+
+
+def is_unbegun(directory: Path, plan: Plan) -> bool:
+    """True where ``directory`` has nothing but files of this plan: whoever wrote them was killed before all else."""
+    if not directory.is_dir():
+        return False
+    written = _written_first(plan)
+    files = [path for path in directory.iterdir() if not _UNFINISHED.fullmatch(path.name)]
+    return all(path.is_file() and written.get(path.name) == path.read_bytes() for path in files)
+
+
+def _written_first(plan: Plan) -> dict[str, bytes]:
+    return _plan_files(plan) | ({ACCEPTED_FILE: plan.accepted.encode()} if plan.accepted else {})
 
 
 def _plan_files(plan: Plan) -> dict[str, bytes]:

@@ -94,9 +94,13 @@ class Dropped(_Entry, frozen=True, kw_only=True, tag="dropped"):
 
 
 class Failed(_Entry, frozen=True, kw_only=True, tag="failed"):
-    """The harness failed, and what the soak says is worth less for it; ``why`` is a sentence."""
+    """The harness failed, and what the soak says is worth less for it; ``why`` is a sentence.
+
+    One that ``ended_session``, such as a full disk, is over where a later session goes on.
+    """
 
     why: str
+    ended_session: bool = False
 
 
 class Sampled(_Entry, frozen=True, kw_only=True, tag="sampled"):

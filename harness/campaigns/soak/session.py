@@ -66,10 +66,10 @@ def perform_soak(
         HostError: something that an earlier session left is still there.
     """
     with only_user_of(directory):
+        write_request(directory, asked)  # what died after this can be resumed
         wait_for_workers(directory, progress)
         if checks is None:
             begin_session(progress)
-        write_request(directory, asked)
         recorded = RecordedState(directory, clock, read_heartbeat_s(directory))
         try:
             virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)
@@ -140,7 +140,7 @@ class _Session:
         if why in self._recorded.state.failures:
             return
         try:
-            self._recorded.write(Failed(why=why))
+            self._recorded.write(Failed(why=why, ended_session=True))
         except HarnessError:
             self._recorded.state.failures.append(why)
 

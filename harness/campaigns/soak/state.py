@@ -61,7 +61,7 @@ class SoakState:
         findings: how many runs showed each finding that nothing permits, by identity ("stalled" beside them).
         sought, places: by the turn whose findings were tried again, what is sought, and where the run is; tries: the
             answers so far.
-        failures: what the harness did wrong, in sentences.
+        failures: what the harness did wrong, in sentences, without what ended an earlier session and ends none now.
         largest_bytes: by world, what a run left at most; ended: by world and status, how many runs ended so.
     """
 
@@ -81,6 +81,7 @@ class SoakState:
         self.largest_bytes: dict[str, int] = {}
         self.wall_ms: Counter[str] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
+        self._overcome: set[str] = set()
         self._covered: dict[str, int] = {}
         self._begun_tries: Counter[int] = Counter()
 
@@ -106,6 +107,7 @@ class SoakState:
         match entry:
             case Began():
                 self.sessions += 1
+                self.failures = [why for why in self.failures if why not in self._overcome]
             case Planned():
                 self._plan(entry)
             case Performed():
@@ -125,6 +127,7 @@ class SoakState:
                     self.dropped += 1
             case Failed():
                 self.failures.append(entry.why)
+                self._overcome |= {entry.why} if entry.ended_session else set()
 
     def _plan(self, entry: Planned) -> None:
         if entry.turn != self.turns:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from harness.ground.errors import HostError
+from harness.ground.errors import AccessError
 from harness.plan import Security
 
 #: Every password that was read; no text that is written may have one.
@@ -21,12 +21,12 @@ def at_home(security: Security) -> Security:
     """``security`` with every ``~`` replaced by this user's home.
 
     Raises:
-        HostError: the home is not known.
+        AccessError: the home is not known.
     """
     try:
         files = {name: str(Path(file).expanduser()) for name, file in security.files().items()}
     except RuntimeError as error:
-        raise HostError("the home of this user (~) is not known; set HOME, or write whole paths") from error
+        raise AccessError("the home of this user (~) is not known; set HOME, or write whole paths") from error
     return msgspec.structs.replace(security, **files)
 
 
@@ -34,19 +34,19 @@ def password_of(security: Security) -> str:
     """The password, as it is now.
 
     Raises:
-        HostError: the variable is not set, the file cannot be read, or the value is empty or not text.
+        AccessError: the variable is not set, the file cannot be read, or the value is empty or not text.
     """
     user = security.username
     if security.password_env:
         password, where = os.environ.get(security.password_env), f"the environment variable {security.password_env}"
         if password is None:
-            raise HostError(f"{where} is not set; it must have the password of {user}")
+            raise AccessError(f"{where} is not set; it must have the password of {user}")
     else:
         password, where = _text(security.password_file, "password_file").rstrip("\r\n"), security.password_file
     if not password:
-        raise HostError(f"{where} is empty; it must have the password of {user}")
+        raise AccessError(f"{where} is empty; it must have the password of {user}")
     if not _can_be_sent(password):
-        raise HostError(f"{where} is not text in UTF-8 without NUL characters; set a password that is")
+        raise AccessError(f"{where} is not text in UTF-8 without NUL characters; set a password that is")
     _READ.add(password)
     return password
 
@@ -62,7 +62,7 @@ def require_credentials(security: Security) -> None:
     """Refuse files and passwords that are missing or do not fit together; no network is used.
 
     Raises:
-        HostError: one must be corrected.
+        AccessError: one must be corrected.
     """
     here = at_home(security)
     if here.authenticates:
@@ -80,7 +80,7 @@ def _trust(context: ssl.SSLContext, ca: str) -> None:
     try:
         context.load_verify_locations(ca)
     except ssl.SSLError as error:
-        raise HostError(
+        raise AccessError(
             f"ca = {ca} has no certificate in PEM ({error.reason or error}); name a file that has"
         ) from error
 
@@ -94,7 +94,7 @@ def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
     try:
         context.load_cert_chain(certificate, key or None, _no_passphrase)
     except ssl.SSLError as error:
-        raise HostError(
+        raise AccessError(
             f"certificate = {certificate} and key = {key or certificate} are not a certificate and its private key in "
             f"PEM ({error.reason or error}); name files that belong together"
         ) from error
@@ -102,7 +102,7 @@ def _present(context: ssl.SSLContext, certificate: str, key: str) -> None:
 
 def _no_passphrase() -> str:
     """Refuse a key with a passphrase; without this function OpenSSL would ask at the terminal."""
-    raise HostError("the client's private key has a passphrase; name a key without one")
+    raise AccessError("the client's private key has a passphrase; name a key without one")
 
 
 def _can_be_sent(password: str) -> bool:
@@ -114,9 +114,9 @@ def _text(file: str, key: str) -> str:
     """Read a regular file; reading a pipe could wait without limit, and it is empty the second time."""
     try:
         if not stat.S_ISREG(Path(file).stat().st_mode):
-            raise HostError(f"{key} = {file} is not a regular file; name a regular file")
+            raise AccessError(f"{key} = {file} is not a regular file; name a regular file")
         return Path(file).read_text(encoding="utf-8")
     except OSError as error:
-        raise HostError(f"{key} = {file} cannot be read ({error.strerror}); name a file that can") from error
+        raise AccessError(f"{key} = {file} cannot be read ({error.strerror}); name a file that can") from error
     except UnicodeDecodeError as error:
-        raise HostError(f"{key} = {file} is not text in UTF-8; name a file that is") from error
+        raise AccessError(f"{key} = {file} is not text in UTF-8; name a file that is") from error

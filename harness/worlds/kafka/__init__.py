@@ -14,6 +14,7 @@ from harness.worlds.kafka.distribution import (
 )
 from harness.worlds.kafka.java_client import client_library, client_release, client_version, with_one_library
 from harness.worlds.kafka.properties import foreign_rule
+from harness.worlds.kafka.reaching import require_answer
 from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
 from nemesis.cluster import Capability
 
@@ -26,6 +27,7 @@ __all__ = [
     "kafka_world",
     "release_for",
     "release_of",
+    "require_answer",
     "successor_for",
     "with_one_library",
 ]

@@ -16,10 +16,10 @@ import msgspec
 from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from harness.ground.errors import HostError
+from harness.ground.errors import AccessError, HostError
 from harness.plan import OPEN, Security
 from harness.worlds.clients import KAFKA_PYTHON, make, named
-from harness.worlds.kafka.refusals import RefusedError, refusal
+from harness.worlds.kafka.refusals import refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
 from workloads import LogPartition, Settings, spelled
@@ -72,7 +72,7 @@ class Administration:
     """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
 
     ``security`` is what a cluster of the user's demands. Where such a cluster has never accepted us and says why, every
-    question raises a RefusedError. None: the harness's own cluster, which demands nothing.
+    question raises a AccessError. None: the harness's own cluster, which demands nothing.
     """
 
     def __init__(
@@ -353,11 +353,11 @@ class Administration:
         return self._client
 
     def _see_why(self, limit_s: float) -> None:
-        """Raise a RefusedError where brokers answered and refused us."""
+        """Raise a AccessError where brokers answered and refused us."""
         if self._security is None or self._accepted:
             return
         if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):
-            raise RefusedError(why)
+            raise AccessError(why)
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.ground.errors import HostError
+from harness.ground.errors import AccessError
 from harness.plan import Security
 from harness.worlds.clients import CONFLUENT
 
@@ -27,24 +27,20 @@ _ACCESS: Final = re.compile("SASL|SSL handshake|SSL alert|certificate")
 _HANGS_UP_MIN: Final = 3
 
 
-class RefusedError(HostError):
-    """Brokers answer and refuse us: correct the access (``[worlds.kafka.security]`` of the plan)."""
-
-
 def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
     """The reason of the first of ``brokers`` that refuses, as a sentence that says what to correct.
 
     Empty if one of them accepts us, or none answers within ``limit_s``.
 
     Raises:
-        HostError: a file that ``security`` names is missing now.
+        AccessError: a file that ``security`` names is missing now.
     """
     log, kept = logging.Logger("refusal"), BufferingHandler(sys.maxsize)
     log.addHandler(kept)
     try:
         admin = AdminClient({"bootstrap.servers": ",".join(brokers), **CONFLUENT.login(security)}, logger=log)
     except KafkaException as error:
-        raise HostError(f"{error.args[0].str()} (worlds.kafka.security)") from error
+        raise AccessError(f"{error.args[0].str()} (worlds.kafka.security)") from error
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and not _refusals(kept.buffer):
         with contextlib.suppress(KafkaException):

@@ -13,6 +13,7 @@ from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.cli.app import exit_code_of
 from harness.ground.progress import Progress
 from harness.worlds.hosts.ports import Ports
+from harness.worlds.kafka import reaching
 from harness.worlds.kafka.administration import ConfiguredValue, UnansweredError
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
@@ -191,4 +192,4 @@ def test_a_server_that_does_not_answer_is_told_from_a_name_that_does_not_resolve
     assert f"127.0.0.1:{port} refuses connections" in said
     assert "the name nowhere.invalid does not resolve" in said
     with socket.create_server(("127.0.0.1", mute_port)):
-        assert "does it need TLS or SASL" in live.why_silent(f"127.0.0.1:{mute_port}")
+        assert "does it need TLS or SASL" in reaching.why_silent(f"127.0.0.1:{mute_port}")

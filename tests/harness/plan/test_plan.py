@@ -291,6 +291,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ("[settings]\nmin.cleanable.dirty.ratio = nan" + WORLD, "p.toml: settings: min.cleanable.dirty.ratio=nan is not a number; write a number"),
         ("[settings]\nmin.cleanable.dirty.ratio = 2" + WORLD, "p.toml: settings: min.cleanable.dirty.ratio=2.0 is too large; the most is 1"),
         ("seed = " + "[" * 5000 + "]" * 5000 + WORLD, "p.toml: tables or lists are nested too deeply; write them as the plans in plans/ do"),
+        (".".join("a" * 2000) + " = 1" + WORLD, "p.toml: tables or lists are nested too deeply; write them as the plans in plans/ do"),
         ('[worlds.kafka]\nversion = "newest"', 'p.toml: worlds.kafka.version: "newest" is not a version of Apache Kafka; write three numbers, for example "4.1.1"'),
         ('[worlds.simulated]\nversion = "4.1.1"', "p.toml: worlds.simulated.version: only the kafka world has versions; leave this key out"),
         ("[worlds.kafka]\ncontrollers = 2", "p.toml: worlds.kafka.controllers: a quorum of 2 controllers is not possible here; choose 1, 3 or 5"),

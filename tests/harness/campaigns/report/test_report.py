@@ -107,6 +107,17 @@ def test_a_campaign_becomes_one_page_that_loads_nothing(campaign: Campaign) -> N
     assert "default-src 'none'" in (directory / "report.html").read_text()
 
 
+@pytest.mark.parametrize(("status", "shown"), [("running", False), ("interrupted", True)])
+def test_a_page_that_is_written_before_the_campaigns_end_does_not_call_it_running(
+    campaign: Campaign, status: str, shown: bool
+) -> None:
+    directory, make = campaign
+    make(SAFE)
+    write_campaign_record(directory, campaign_record(status=status))
+    words = page_of(directory).words()
+    assert ("Campaign name" in words, f"status {status}" in words) == (True, shown)
+
+
 def test_the_first_screen_has_the_verdict_and_every_cell(campaign: Campaign) -> None:
     directory, make = campaign
     make(A1, lost=3, history=True)

@@ -17,9 +17,9 @@ from kafka.errors import (
     UnknownTopicIdError,
 )
 
+from harness.ground.errors import AccessError
 from harness.plan import OPEN
 from harness.worlds.kafka.administration import Administration, UnansweredError
-from harness.worlds.kafka.refusals import RefusedError
 from nemesis.cluster import PartitionView
 
 AT = TopicPartition("t-x", 2)
@@ -154,7 +154,7 @@ def test_why_somebody_elses_cluster_lets_nobody_in_is_asked_until_it_has_done_so
     assert asked == [], "the harness's own"
     brokers = Brokers(connect=[away, None, away], describe_cluster=[{"brokers": []}, away])
     theirs = Administration(lambda: ["a:1"], limit_s=0.1, security=OPEN, connect=brokers.connect)
-    with pytest.raises(RefusedError, match="no"):
+    with pytest.raises(AccessError, match="no"):
         theirs.running()
     theirs.running()
     with pytest.raises(UnansweredError):

@@ -1,0 +1,104 @@
+"""Mistakes of users have one answer in every command: 64 or 69 with a sentence, and nothing is begun."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.worlds.hosts.ports import Ports
+from harness.worlds.kafka import reaching
+
+COMMANDS = {
+    "run": ["run", "{plan}", "--out", "{out}"],
+    "campaign": ["campaign", "{plan}", "--out", "{out}"],
+    "soak": ["soak", "{plan}", "--for", "1m", "--out", "{out}"],
+    "assess": ["assess", "--access", "{plan}"],
+}
+PLAN = """families = ["move"]
+[worlds.kafka]
+runs = 1
+host = "existing"
+bootstrap = ["{server}"]
+faults = {{ count = 1 }}
+"""
+SASL = """[worlds.kafka.security]
+protocol = "SASL_PLAINTEXT"
+mechanism = "PLAIN"
+username = "u"
+password_env = "AK_NEVER_SET"
+"""
+TLS = '[worlds.kafka.security]\nprotocol = "SSL"\n'
+
+
+@pytest.fixture
+def plain_server() -> Iterator[str]:
+    """A server that does not understand TLS: it hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(1_000)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield "{}:{}".format(*server.getsockname())
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def answer_of(name: str, plan: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, bool]:
+    """The exit code, the last line, and whether anything was begun."""
+    file, out = directory / "plan.toml", directory / "out"
+    file.write_text(plan)
+    code = exit_code_of([word.format(plan=file, out=out) for word in COMMANDS[name]])
+    return code, capsys.readouterr().err.splitlines()[-1], out.exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_where_no_server_answers_the_code_is_69(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], ports: Ports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reaching, "FAR_ASK_LIMIT_S", 0.2)
+    server = f"127.0.0.1:{ports.take('127.0.0.1').port}"
+    code, said, begun = answer_of(name, PLAN.format(server=server), tmp_path, capsys)
+    assert (code, begun) == (69, False)
+    assert f"no server answers: {server} refuses connections" in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_password_whose_variable_is_not_set_is_a_mistake_in_the_plan(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, begun = answer_of(name, PLAN.format(server="127.0.0.1:1") + SASL, tmp_path, capsys)
+    assert (code, begun) == (64, False)
+    assert "the environment variable AK_NEVER_SET is not set" in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_tls_with_a_server_of_plain_text_is_a_mistake_in_the_plan(
+    name: str, plain_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, said, begun = answer_of(name, PLAN.format(server=plain_server) + TLS, tmp_path, capsys)
+    assert (code, begun) == (64, False)
+    assert "refuses this client (" in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("beside", ["plan.toml", "accepted.toml"])
+def test_a_pipe_is_no_plan_and_nobody_waits_for_it(
+    name: str, beside: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN.format(server="127.0.0.1:1"))
+    (tmp_path / beside).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / beside)
+    words = [word.format(plan=tmp_path / "plan.toml", out=tmp_path / "out") for word in COMMANDS[name]]
+    assert exit_code_of(words) == 64
+    assert "it is not a regular file" in capsys.readouterr().err
