@@ -20,9 +20,8 @@ from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
 from checkers.words import producer_name, span, written
 from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
-from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK
+from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
-_COMMITTED: Final = ISOLATIONS.index("read_committed")
 _TXN: Final = FUNCTION_CODE[Function.TXN]
 
 
@@ -34,11 +33,6 @@ class TransactionRead(Finding, kw_only=True):
     reader: EventPlace
     early_us: int | None = None
     isolation: IsolationLevel | None = None
-
-    @property
-    @override
-    def of_committed(self) -> bool:
-        return self.isolation == "read_committed"
 
     @override
     def words(self) -> str:
@@ -136,17 +130,16 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     """``aborted-read``: an ok poll read a value of a transaction that was aborted.
 
     Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
-    records never see one. Readers of uncommitted records do: of other tools' histories it is not said, and a run with
-    such readers permits it.
+    records never see one.
 
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
     False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; readers of
-    uncommitted records, but the only ones of a run of ours. What a fenced producer sent afterwards is ``zombie``.
+    uncommitted records, which may see them. What a fenced producer sent afterwards is ``zombie``.
 
-    Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known);
-    readers of committed records come first. O(n).
+    Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known).
+    O(n).
     """
     rows = log.sends[facts.own[log.sends] & (log.type[log.sends] == FAIL)]
     rows = rows[~np.isin(rows, _rows([*facts.late, *facts.failed]))]
@@ -160,7 +153,7 @@ def early_read(log: Log, facts: TransactionRows) -> Found:
     A reader of committed records stops at the last stable offset, which is below every open transaction.
 
     False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
-    a transaction that was aborted is ``aborted-read``; readers of uncommitted records, as there.
+    a transaction that was aborted is ``aborted-read``; readers of uncommitted records.
 
     Findings, one for each value and poll: key, value, writer, reader, isolation, early_us (nothing where no commit was
     asked). O(n).
@@ -306,16 +299,14 @@ def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
 def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
     """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll.
 
-    Readers of uncommitted records are left out. In a run of ours, whose settings say what they may see, they are
-    counted where they are the first readers.
+    Readers of uncommitted records are left out.
     """
     writer = np.full(len(log.values), NONE, dtype=np.int64)
     writer[log.value_id[writers]] = writers
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    of_runs = log.reads[(log.type[log.reads] == OK) & log.own[log.partition_history[log.partition[log.reads]]]]
-    reads = np.union1d(of_runs, log.committed_reads)
+    reads = log.committed_reads
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
@@ -333,8 +324,7 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
             early_us=None if limit == np.iinfo(np.int64).max else limit - int(log.time_us[row]),
         )
 
-    rank = np.ones(len(reads), dtype=np.int64) if log.isolation is None else log.isolation[reads] != _COMMITTED
-    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=rank.astype(np.int64))
+    return Found(partition=log.partition[reads], describe=describe, row=reads)
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:
