@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,15 @@ import pytest
 from checkers import Outcome
 from harness.lab.search.judged_run import run_in_memory
 from harness.plan import read_plan
+from tests.scripts_loaded import script
 
 ROOT = Path(__file__).parents[1]
 
 
 def expect(directory: Path, expectation: str, *cells: dict[str, Any]) -> int:
-    module = importlib.util.spec_from_file_location("expect", ROOT / "scripts" / "expect.py")
-    assert module is not None
-    assert module.loader is not None
-    script = importlib.util.module_from_spec(module)
-    module.loader.exec_module(script)
     (directory / "matrix.json").write_text(json.dumps({"cells": cells}))
     (directory / "summary.json").write_text(json.dumps({"directory": str(directory)}))
-    code: int = script.main(str(directory / "summary.json"), expectation)
+    code: int = script("expect").main(str(directory / "summary.json"), expectation)
     return code
 
 

@@ -52,7 +52,8 @@ def run(command: str, directory: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("page", [pytest.param("first-run.md", marks=pytest.mark.system), "your-settings.md"])
+@pytest.mark.system
+@pytest.mark.parametrize("page", ["first-run.md", "your-settings.md"])
 def test_every_command_of_a_start_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
     (tmp_path / "plans").symlink_to(ROOT / "plans")
     for language, block in BLOCK.findall((STARTS / page).read_text(encoding="utf-8")):

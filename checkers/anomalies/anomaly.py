@@ -49,11 +49,6 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
         return ""
 
     @property
-    def of_committed(self) -> bool:
-        """True if it is known to be about a reader of committed records, whatever the level of the run's readers."""
-        return False
-
-    @property
     def aside(self) -> str:
         """The words behind the writes that it names, on one line."""
         return ""

@@ -144,14 +144,15 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
     transaction that was committed is ``lost-write``.
 
     False alarms avoided: those of ``group-skip``; a transaction without a certain end, unless final readers of
-    committed records read to the end whatever it wrote to, and saw nothing of it.
+    committed records read to the end whatever it wrote to, and saw nothing of it; log partitions where no transaction
+    of the group tells the sources of its sends.
 
     Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
 
     Findings, one a record: key, group, value, offset, committed, reader.
     """
     passed = passed_records(log, groups)
-    passed = passed.where(np.isin(passed.segment, groups.segment[groups.in_transactions]))
+    passed = passed.where(np.isin(passed.segment, groups.segment[facts.done]))
     done = _may_be_committed(log, facts, facts.done)
     span = int(log.offset.max(initial=0)) + 2
     have = groups.segment[facts.done[done]] * span + facts.done_offset[done]

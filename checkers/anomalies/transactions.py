@@ -21,9 +21,8 @@ from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
 from checkers.words import producer_name, span, written
 from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
-from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
+from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
-_COMMITTED: Final = ISOLATIONS.index("read_committed")
 #: The mark of what is about a transaction that never ended in a log partition.
 NO_MARKER: Final = "no marker"
 _TXN: Final = FUNCTION_CODE[Function.TXN]
@@ -71,11 +70,6 @@ class TransactionRead(_OfTransaction, kw_only=True):
     reader: EventPlace
     early_us: int | None = None
     isolation: IsolationLevel | None = None
-
-    @property
-    @override
-    def of_committed(self) -> bool:
-        return self.isolation == "read_committed"
 
     @override
     def words(self) -> str:
@@ -170,17 +164,16 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     """``aborted-read``: an ok poll read a value of a transaction that was aborted.
 
     Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
-    records never see one. Readers of uncommitted records do: of other tools' histories it is not said, and a run with
-    such readers permits it.
+    records never see one.
 
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
     False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; readers of
-    uncommitted records, but the only ones of a run of ours. What a fenced producer sent afterwards is ``zombie``.
+    uncommitted records, which may see them. What a fenced producer sent afterwards is ``zombie``.
 
-    Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known);
-    readers of committed records come first. O(n).
+    Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known).
+    O(n).
     """
     rows = log.sends[facts.own[log.sends] & (log.type[log.sends] == FAIL)]
     rows = rows[~np.isin(rows, _rows([*facts.late, *facts.failed]))]
@@ -194,7 +187,7 @@ def early_read(log: Log, facts: TransactionRows) -> Found:
     A reader of committed records stops at the last stable offset, which is below every open transaction.
 
     False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
-    a transaction that was aborted is ``aborted-read``; readers of uncommitted records, as there.
+    a transaction that was aborted is ``aborted-read``; readers of uncommitted records.
 
     Findings, one for each value and poll: key, value, writer, reader, isolation, early_us (nothing where no commit was
     asked). O(n).
@@ -340,20 +333,16 @@ def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
 def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
     """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll.
 
-    Readers of uncommitted records are left out. In a run of ours, whose settings say what they may see, they are
-    counted where they are the first readers.
+    Readers of uncommitted records are left out.
     """
     writer = np.full(len(log.values), NONE, dtype=np.int64)
     writer[log.value_id[writers]] = writers
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    reads = log.all_reads[log.type[log.all_reads] == OK]
+    reads = log.committed_reads
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
-    if log.isolation is not None:
-        of_runs = (log.kind[reads] == Kind.READ) & log.own[log.partition_history[log.partition[reads]]]
-        reads = reads[of_runs | (log.isolation[reads] != UNCOMMITTED)]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
     reads = reads[np.sort(first)]
 
@@ -369,9 +358,7 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
             early_us=None if limit == np.iinfo(np.int64).max else limit - int(log.time_us[row]),
         )
 
-    rank = np.ones(len(reads), dtype=np.int64) if log.isolation is None else log.isolation[reads] != _COMMITTED
-    rank = rank.astype(np.int64)
-    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=rank, value=log.value[reads])
+    return Found(partition=log.partition[reads], describe=describe, row=reads, value=log.value[reads])
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:

@@ -182,7 +182,6 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         partition_history=np.repeat(local, sizes),
         partition_key=[name for part in parts for name in part.names],
         complete=np.array([parts[number].complete for number in first], dtype=bool),
-        own=np.array([parts[number].phases.own for number in first], dtype=bool),
         retirements=[parts[number].phases.retirements for number in first],
         group=None if groups is None else groups.group,
         group_names=[] if groups is None else [*groups.group_names],

@@ -66,7 +66,6 @@ class LogRows:
         refusal: the refusal that the event's error names (int8, :class:`workloads.Refusal`).
         partition_history, partition_key: of log partition: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
-        own: of history: whether a run of ours wrote it (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations, and of
             transactions, that a read elsewhere proved to have happened; in no order.
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
@@ -104,7 +103,6 @@ class LogRows:
     partition_history: Numbers
     partition_key: list[str]
     complete: Flags
-    own: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     retirements: list[list[tuple[Mark, Retirement]]] = field(default_factory=list)
     group: Numbers | None = None

@@ -36,6 +36,7 @@ class RecordKeys:
         superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
             others, or a tombstone of its key may be later: its end or its place is not known (bool).
         possible: it has a key, and is in the log or may be: what failed or was aborted is not (bool).
+        removable: its absence proves nothing, because a cleaner may have removed it, as all that was aborted (bool).
     """
 
     of: Numbers
@@ -43,12 +44,7 @@ class RecordKeys:
     tombstone: Flags
     superseded: Flags
     possible: Flags
-
-    @property
-    def removable(self) -> Flags:
-        """``bool[value]``: its absence proves nothing, because a cleaner may have removed it."""
-        may_go: Flags = self.superseded | self.tombstone
-        return may_go
+    removable: Flags
 
 
 def record_keys(log: LogRows) -> RecordKeys | None:
@@ -71,4 +67,5 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     keyed_values = np.flatnonzero(key_of != NONE)
     mine, key = offset[keyed_values], key_of[keyed_values]
     superseded[keyed_values] = np.where(mine == NONE, others[key] > counts[keyed_values], mine < head[key])
-    return RecordKeys(key_of, ids.number, tombstone, superseded, possible)
+    removable = superseded | tombstone | ((key_of != NONE) & log.aborted)
+    return RecordKeys(key_of, ids.number, tombstone, superseded, possible, removable)

@@ -195,8 +195,7 @@ def _broken(
     """Count the findings that nothing permits, by anomaly.
 
     Those are all findings of an anomaly that is permitted nowhere, or else its findings on the log partitions where it
-    is not permitted, and those of readers of committed records beside others. ``whole`` is the promise of every log
-    partition, ``promise_of`` gives that of one.
+    is not permitted. ``whole`` is the promise of every log partition, ``promise_of`` gives that of one.
     """
     seen = "duplicate" in counts
     promises: dict[str, Promise] = {}
@@ -205,14 +204,9 @@ def _broken(
         if not whole.about(name, duplicates_seen=seen).permitted:
             broken[name] = count
             continue
-        findings = [
-            (finding, key) for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)
-        ]
-        promises |= {key: promise_of(key) for _, key in findings if key not in promises}
-        against = sum(
-            not promises[key].about(name, duplicates_seen=seen, of_committed=finding.of_committed).permitted
-            for finding, key in findings
-        )
+        keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)]
+        promises |= {key: promise_of(key) for key in keys if key not in promises}
+        against = sum(not promises[key].about(name, duplicates_seen=seen).permitted for key in keys)
         broken |= {name: against} if against else {}
     return broken
 

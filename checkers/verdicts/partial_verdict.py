@@ -200,10 +200,7 @@ def _merged(parts: Iterable[PartialVerdict], shown: int | None) -> PartialVerdic
         for name in part.counts:
             findings = merged.findings.get(name, []) + part.findings[name]
             times_us = merged.times_us.get(name, []) + part.times_us[name]
-            # Those that no promise may permit stay first, as each part has them.
-            order = sorted(range(len(findings)), key=lambda number: not findings[number].of_committed)[:shown]
-            merged.findings[name] = [findings[number] for number in order]
-            merged.times_us[name] = [times_us[number] for number in order]
+            merged.findings[name], merged.times_us[name] = findings[:shown], times_us[:shown]
     return merged
 
 

@@ -52,7 +52,7 @@ replaced is another one. A lost write has no place in the log, so loss does not 
 readable records can vanish, a leader may not have what the sequence numbers are compared with (KIP-360), and takes any.
 
 *Transactions.* Readers of committed records see a transaction once its markers are written, and never one that was
-aborted: `aborted-read` and `early-read` are permitted to readers of uncommitted records only. A new producer with a
+aborted: `aborted-read` and `early-read`; readers of uncommitted records have neither. A new producer with a
 transactional id ends what the one before left open, and fences it (KIP-98): `zombie`. What its producer does not end,
 brokers abort: `hanging-transaction`. All four rest on what brokers keep, of transactions as of records: they are
 permitted where readable records may vanish. What permits loss permits a `torn-transaction`, since one proved value
@@ -138,19 +138,15 @@ class Promise(msgspec.Struct, frozen=True):
 
     claims: tuple[Claim, ...]
 
-    def about(self, anomaly: str, *, duplicates_seen: bool = False, of_committed: bool = False) -> Claim:
+    def about(self, anomaly: str, *, duplicates_seen: bool = False) -> Claim:
         """The claim about one anomaly; an anomaly without a rule is not permitted.
 
         ``duplicates_seen`` says that the same history holds duplicates. Where these are permitted, their effects on the
-        order of polls are permitted with them. ``of_committed`` says that the reader was one of
-        committed records, whatever the level of the run's other readers.
+        order of polls are permitted with them.
         """
         claims = {claim.anomaly: claim for claim in self.claims}
         if anomaly in POLL_ORDER and duplicates_seen and claims["duplicate"].permitted:
             return Claim(anomaly, permitted=True, reasons=(_AFTER_DUPLICATE, *claims["duplicate"].reasons))
-        if anomaly in OF_COMMITTED and of_committed:
-            reasons = tuple(reason for reason in claims[anomaly].reasons if reason != _UNCOMMITTED)
-            return Claim(anomaly, permitted=claims[anomaly].permitted and bool(reasons), reasons=reasons or (_STABLE,))
         return claims.get(anomaly) or Claim(anomaly, permitted=False, reasons=(_NO_RULE,))
 
     @property
@@ -306,7 +302,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (*forgetful, *readable), (_FENCED,)) for name in OF_STATIC_MEMBERS),
         *(_claim(name, (*forgetful, *readable), (_GENERATIONS,)) for name in OF_GENERATIONS),
         *(_claim(name, _divergence_reasons(settings, faults, copies), (below,)) for name in OF_REPLICAS),
-        *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
+        *(_claim(name, readable, (_STABLE, *late)) for name in OF_COMMITTED),
         *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),
         *(_claim(name, (*forgetful, *readable), (_TOGETHER, *late)) for name in OF_PIPELINES),
         *(_claim(name, (*uncommitted, *forgetful, *readable), (_TOGETHER,)) for name in OF_COMMITTED_PIPELINES),

@@ -70,6 +70,7 @@ def stories(
     Z  a superseded producer went on          H  a transaction stays open
     S  a group skips a record                 P  a record is processed again
     B  a group forgets a commit               O  a replaced member commits
+    +  another anomaly
     """
     chosen = _stories(stories)
     names = _columns(columns)
@@ -169,7 +170,7 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Sto
             ["story", *performed],
             [[number, *(_shown(by_place[number, name]) for name in performed)] for number in numbers],
         )
-    terminal.say(_legend("".join(cell.letters for cell in cells)))
+    terminal.say(_legend("".join(cell.seen.letters for cell in cells)))
     wrong = [cell for cell in cells if cell.disagreements]
     columns_of: dict[tuple[str, str], list[str]] = {}
     for cell in wrong:
@@ -191,10 +192,11 @@ def _legend(letters: str) -> str:
         "L": "a record is lost",
         "S": "a group skips a record",
         **{each.letter: each.value for each in Sign},
+        "+": "another anomaly",
         ".": "none of these",
     }
     return "; ".join(f"{letter}: {meaning}" for letter, meaning in meanings.items() if letter in letters)
 
 
 def _shown(cell: StoryCell) -> str:
-    return f"{cell.letters}!" if cell.disagreements else cell.letters
+    return f"{cell.seen.letters}!" if cell.disagreements else cell.seen.letters

@@ -73,7 +73,7 @@ So have stories with both, in which transactions commit offsets of the group:
 """
 OUTCOMES: Final = """
 The letters say what is expected in a column: `L` an acknowledged record is lost, `S` a group skips a record,
-`.` nothing is wrong, and these; [`ackproof stories`](commands.md#ackproof-stories) explains them.
+`.` nothing is wrong, `+` another anomaly, and these; [`ackproof stories`](commands.md#ackproof-stories) explains them.
 """
 
 STORIES: Final = """

@@ -310,6 +310,7 @@ class MemoryLog:
         self._bases[:old] = [batch.base_offset for batch in batches]
         self.segments = [self.segments[0], *(first for first in self.segments[1:] if first >= offset)]
         self.cleaned_to = offset
+        self.producers.transactions.keep_with_records(offset, batches)
         self.flushed_offset = max(self.flushed_offset, offset)
         if not self.lies:
             self.durable_offset = max(self.durable_offset, offset)

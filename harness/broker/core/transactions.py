@@ -15,6 +15,7 @@ fetch, for the records of an aborted transaction stay in the log.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from harness.broker.core.messages import AbortedTransaction, Marker, RecordBatch
 from harness.broker.core.types import NONE
@@ -75,6 +76,19 @@ class PartitionTransactions:
             each.producer_id == batch.producer_id and each.first_offset <= batch.base_offset < each.marker_offset
             for each in self.aborted
         )
+
+    def keep_with_records(self, offset: int, batches: Sequence[RecordBatch]) -> None:
+        """Forget the aborted ones below ``offset`` that have nothing in the ``batches`` that a cleaner left there.
+
+        With its marker gone as well, a reader would take all that the producer wrote later for aborted.
+        """
+        left = {(batch.producer_id, batch.base_offset) for batch in batches if batch.marker is None}
+        self.aborted = [
+            each
+            for each in self.aborted
+            if each.marker_offset >= offset
+            or any(id_ == each.producer_id and each.first_offset <= base < each.marker_offset for id_, base in left)
+        ]
 
     def aborted_between(self, offset: int, end: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that have records or their marker from ``offset`` to before ``end``, by marker."""

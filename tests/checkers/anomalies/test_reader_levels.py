@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
-from tests.workloads.history.event_strategies import examples
 from workloads.operations import Event, EventType, Function, Poll, Record, Send
 from workloads.settings import IsolationLevel
 
@@ -149,72 +144,3 @@ def test_what_a_process_sends_in_an_operation_with_a_level_is_sent_all_the_same(
     told._add(2, INVOKE, Function.TXN, Send(KEY, 7), isolation=U)
     told._add(2, OK, Function.TXN, Send(KEY, 7, 0), isolation=U)
     assert told.read(1, C, [(0, 7)]).counts == {}
-
-
-def twin(events: list[Event]) -> dict[str, set[tuple[int, int]]]:
-    """G1a by (value, reader) and poll-skip by (earlier, later) poll, from the words of the guide alone.
-
-    Where no reader tells a level, a value that one of them read is due to all, as established checkers have it.
-    """
-    reads = [
-        (event, record)
-        for event in events
-        if event.type == OK
-        for micro in event.micro
-        if isinstance(micro, Poll)
-        for record in micro.records.get(KEY, ())
-    ]
-    sends = [(event, micro) for event in events for micro in event.micro if isinstance(micro, Send)]
-    of_transactions = {send.value for event, send in sends if event.type == FAIL and event.function == Function.TXN}
-    alone = {send.value for event, send in sends if event.type == FAIL and event.function == Function.SEND}
-    level = {event.process: event.isolation or C for event, _ in reads}
-    g1a = {
-        (record.value, event.index)
-        for event, record in reads
-        if record.value in alone or (record.value in of_transactions and level[event.process] == C)
-    }
-    happened = {(send.offset, send.value) for event, send in sends if event.type == OK and send.offset is not None}
-    skips = set()
-    for process, mine in level.items():
-        seen = {(r.offset, r.value) for e, r in reads if mine == U or level[e.process] == C} | happened
-        passes = of_transactions if mine == C and any(event.isolation for event, _ in reads) else set()
-        places = {offset for offset, value in seen if value not in passes}
-        polls = [e for e in events if e.process == process and e.type == OK and e.function == Function.POLL]
-        for before, after in pairwise(polls):
-            (last, first) = (records_of(before), records_of(after))
-            if last and first and any(last[-1].offset < offset < first[0].offset for offset in places):
-                skips.add((before.index, after.index))
-    return {"G1a": g1a, "poll-skip": skips}
-
-
-def records_of(event: Event) -> tuple[Record, ...]:
-    (poll,) = event.micro
-    assert isinstance(poll, Poll)
-    return poll.records[KEY]
-
-
-@given(st.integers(0, 2**32))
-@examples(66)
-def test_the_kernels_agree_with_a_twin_made_of_words(seed: int) -> None:
-    chance = random.Random(seed)
-    told, offset, log = Told(), 0, []
-    for value in range(chance.randint(1, 8)):
-        kind = chance.choice((OK, OK, FAIL))
-        function = chance.choice((Function.TXN, Function.SEND))
-        told.write(kind, (value, offset if kind == OK else None), function=function)
-        log.append((offset, value, kind == FAIL))
-        offset += chance.randint(1, 3)
-    readers = [(process, chance.choice((C, U, None))) for process in range(1, chance.randint(2, 4))]
-    for process, level in readers:
-        mine = [(o, v) for o, v, aborted in log if (level == U or not aborted or chance.random() < 0.2)]
-        mine = [record for record in mine if chance.random() < 0.85]
-        cuts = sorted(chance.sample(range(1, len(mine)), chance.randint(0, len(mine) - 1))) if len(mine) > 1 else []
-        polls = [mine[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(mine)], strict=True)]
-        told.read(process, level, *(poll for poll in polls if poll))
-    events = [
-        Event(**{n: getattr(e, n) for n in e.__struct_fields__} | {"index": i}) for i, e in enumerate(told.events)
-    ]
-    verdict, expected = judge_events(events, shown=None), twin(events)
-    anomalies = verdict.anomalies
-    assert {(f.value, f.reader.op_pos) for f in anomalies.get("G1a", ())} == expected["G1a"]
-    assert {tuple(op.op_pos for op in f.ops) for f in anomalies.get("poll-skip", ())} == expected["poll-skip"]

@@ -311,9 +311,8 @@ def effects(told: Told, group: str, log: str, offset: int) -> list[Sent]:
 
 def missing_effect(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
-        if not any(op.detail.get("group") == group for op in told.transactions):
-            continue
-        for log in logs_of(told, group):
+        mine = [op.detail.get("sources", {}) for op in told.transactions if op.detail.get("group") == group]
+        for log in logs_of(told, group) & {log for sources in mine for log in sources}:
             for offset, _ in due_records(told, group, log):
                 if not any(has_effect(told, sent) for sent in effects(told, group, log, offset)):
                     yield group, log, offset

@@ -52,8 +52,9 @@ def superseded(told: Told, sent: Sent) -> bool:
 
 
 def may_be_gone(told: Told, sent: Sent) -> bool:
-    """Only the last record of a key is due, and no tombstone."""
-    return sent.key is not None and (sent.tombstone or superseded(told, sent))
+    """Only the last record of a key is due, no tombstone, and nothing that was aborted."""
+    aborted = told.is_aborted(sent.log, sent.value)
+    return sent.key is not None and (sent.tombstone or aborted or superseded(told, sent))
 
 
 def expired(told: Told, sent: Sent) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +16,7 @@ from harness.assess.client_settings import effective
 from harness.assess.near_names import DECISIVE_OF
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import Version
+from tests.scripts_loaded import script
 
 ROOT = Path(__file__).parents[3]
 DEFAULTS = "bootstrap.servers=b:1\n"
@@ -26,13 +25,7 @@ DEFAULTS = "bootstrap.servers=b:1\n"
 @pytest.fixture(scope="module")
 def writer() -> ModuleType:
     """The script that writes the table."""
-    spec = importlib.util.spec_from_file_location("client_defaults_writer", ROOT / "scripts" / "client-defaults.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("client-defaults")
 
 
 def of(library: str, tmp_path: Path, text: str = DEFAULTS) -> tuple[dict[str, str], set[str]]:

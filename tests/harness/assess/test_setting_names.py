@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +21,7 @@ from harness.assess.setting_names import (
 from harness.ground.errors import PlanError
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from tests.scripts_loaded import script
 
 ROOT = Path(__file__).parents[3]
 NEWEST = parse_version(DEFAULT_VERSION)
@@ -31,13 +30,7 @@ NEWEST = parse_version(DEFAULT_VERSION)
 @pytest.fixture(scope="module")
 def writer() -> ModuleType:
     """The script that writes the file."""
-    spec = importlib.util.spec_from_file_location("setting_names", ROOT / "scripts" / "setting-names.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("setting-names")
 
 
 def test_the_file_has_the_names_that_the_installed_librdkafka_prints(writer: ModuleType) -> None:

@@ -53,7 +53,7 @@ def step_lines(story: Story, cell: StoryCell) -> Iterator[str]:
         yield from _step(cell.trace, entry)
     lost = ", ".join(cell.lost) or "nothing"
     skipped = f"; skipped: {', '.join(cell.skipped)}" if cell.skipped else ""
-    seen = ", ".join(cell.signs) or "nothing else"
+    seen = ", ".join((*cell.signs, *cell.others)) or "nothing else"
     yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}{skipped}; seen: {seen}"
     yield from cell.disagreements or (("as expected",) if story.expects else ())
 

@@ -20,7 +20,7 @@ from harness.runs.stories.stage.trace import Trace
 from harness.runs.stories.table.columns import COLUMNS, Column, column_named
 from harness.runs.stories.table.fitting import fitted
 from harness.runs.stories.table.outcome import outcome_of
-from harness.runs.stories.table.story import Expected, Sign, Story
+from harness.runs.stories.table.story import Expected, Sign, Story, following
 from harness.worlds.contract import World
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
@@ -46,14 +46,16 @@ class StoryCell(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: tuple[str, ...]
     skipped: tuple[str, ...]
     signs: tuple[Sign, ...]
+    others: tuple[str, ...]
     anomalies: dict[str, int]
     disagreements: tuple[str, ...]
     trace: Trace
 
     @property
-    def letters(self) -> str:
-        """The cell as the table shows it."""
-        return Expected(**{name: frozenset(getattr(self, name)) for name in Expected.__struct_fields__}).letters
+    def seen(self) -> Expected:
+        """The expectation that would be right, which names no more than it has to."""
+        seen = Expected(**{name: frozenset(getattr(self, name)) for name in Expected.__struct_fields__})
+        return msgspec.structs.replace(seen, others=seen.others - following(seen.lost, seen.signs))
 
 
 def perform_cell(
@@ -111,6 +113,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
         acknowledged=outcome.acknowledged,
         skipped=outcome.skipped,
         signs=outcome.signs,
+        others=outcome.others or (),
         anomalies=dict(verdict.counts),
         disagreements=outcome.disagreements(story, column),
         trace=performance.trace,

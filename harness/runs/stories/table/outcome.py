@@ -9,12 +9,13 @@ import msgspec
 from checkers import NEVER, InconsistentOffset, LostWrite, SkippedRecord, Verdict
 from harness.runs.stories.script.performer import Performance
 from harness.runs.stories.stage.trace import ACKNOWLEDGED, record_name
-from harness.runs.stories.table.story import Expected, Sign, Story
+from harness.runs.stories.table.story import OTHERS, Expected, Sign, Story, following
 
 
 class StoryOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The records that were lost, acknowledged, or skipped by the group, and what else was seen.
 
+    ``others`` are anomalies that no sign is about, None in a trace that was kept before they were looked at.
     ``problems`` are sentences: what a file cannot expect. ``lacking`` says what did not come back at the end.
     """
 
@@ -22,6 +23,7 @@ class StoryOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     acknowledged: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
+    others: tuple[str, ...] | None = None
     problems: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
 
@@ -33,11 +35,14 @@ class StoryOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return (*self.problems, *self._unlike(story.expected(column)), *lacking)
 
     def _unlike(self, expected: Expected) -> Iterator[str]:
+        follows = following({*self.lost} | expected.lost, {*self.signs} | expected.signs)
+        others = expected.others if self.others is None else self.others
         for what, seen, wanted in (
             ("lost", {*self.lost}, expected.lost),
             ("acknowledged", {*self.acknowledged}, expected.acknowledged),
             ("skipped", {*self.skipped}, expected.skipped),
             ("seen", {*self.signs}, expected.signs),
+            ("seen", {*others} - follows, expected.others - follows),
         ):
             if more := sorted(seen - wanted):
                 yield f"{what}, and not expected to be: {', '.join(more)}"
@@ -55,6 +60,7 @@ def outcome_of(performance: Performance, verdict: Verdict) -> StoryOutcome:
         acknowledged=tuple(sorted(name for name, record in trace.records.items() if record.outcome == ACKNOWLEDGED)),
         skipped=tuple(sorted({record_name(names, finding.value) for finding in verdict.findings(SkippedRecord)})),
         signs=tuple(sign for sign in Sign if sign in signs),
+        others=tuple(name for name in OTHERS if verdict.counts.get(name)),
         problems=(
             *(f"it did not play as written: {problem}" for problem in trace.problems),
             *(f"{name} was seen, which must never happen" for name in NEVER if verdict.counts.get(name)),

@@ -1,15 +1,15 @@
 """Story files: a script, and what is expected of it in each column. TOML; docs/reference/stories.md has the form.
 
 A file that has one of the tables "lost", "acknowledged", "skipped" and "also" expects something, and then it is
-complete: what none of them lists is not lost, is acknowledged, is not skipped, and is not seen. A file without them
-only shows its outcome.
+complete: what none of them lists is not lost, is acknowledged, is not skipped, and is not seen. "also" names signs, and
+other anomalies by their own names. A file without them only shows its outcome.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -18,6 +18,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
+from checkers import ANOMALIES, NEVER
 from harness.ground.errors import PlanError
 from harness.plan import flattened
 from harness.runs.stories.script.language import Where, parse_script
@@ -78,23 +79,39 @@ class Sign(StrEnum):
     EXPIRED = "expired unread", "G", "expired-write"
 
 
+_TOLD: Final = {"lost-write", "group-skip", *NEVER, *(name for sign in Sign for name in sign.anomalies)}
+#: The anomalies that a file can expect by their own names: no other table and no sign is about them.
+OTHERS: Final = tuple(name for name in ANOMALIES if name not in _TOLD)
+_OF_LOSS: Final = frozenset({"unseen", "inconsistent-offsets"})
+
+
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """The expectation in one column: records lost, acknowledged, and skipped by the group, and what else is seen."""
+    """The expectation in one column: records lost, acknowledged, and skipped by the group, and what else is seen.
+
+    ``others`` are anomalies that no sign is about.
+    """
 
     lost: frozenset[str]
     acknowledged: frozenset[str]
     skipped: frozenset[str]
     signs: frozenset[Sign]
+    others: frozenset[str]
 
     @property
     def letters(self) -> str:
         """As the table shows it: L for a loss, S for a skipped record, then the signs' letters; "." for nothing.
 
-        The lack of a leader is not shown beside the loss that it caused.
+        A plus is every other anomaly. The lack of a leader is not shown beside the loss that it caused.
         """
         hidden = {Sign.LEADERLESS, Sign.FOR_GOOD} if self.lost else set()
         shown = [s.letter for s in Sign if s in self.signs - hidden]
-        return "".join(["L" if self.lost else "", "S" if self.skipped else "", *shown]) or "."
+        others = self.others - following(self.lost, self.signs)
+        return "".join(["L" if self.lost else "", "S" if self.skipped else "", *shown, "+" if others else ""]) or "."
+
+
+def following(lost: Collection[str], signs: Collection[Sign]) -> frozenset[str]:
+    """Anomalies that need not be named: a record that is lost, and a log that nobody leads, show them."""
+    return _OF_LOSS if lost or Sign.FOR_GOOD in signs else frozenset()
 
 
 class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -123,7 +140,7 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     skipped: dict[str, list[str]] | None = None
     """By record, the columns in which the group passes over it: no member processes it."""
     also: dict[str, list[str]] | None = None
-    """By sign, such as `"leaderless"` or `"duplicate"`, the columns in which it is seen."""
+    """By sign, such as `"leaderless"`, or by anomaly, the columns in which it is seen."""
 
 
 _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
@@ -151,6 +168,7 @@ class Story(StoryScript, frozen=True, kw_only=True):
     acknowledged: Mapping[str, tuple[str, ...]]
     skipped: Mapping[str, tuple[str, ...]]
     also: Mapping[Sign, tuple[str, ...]]
+    others: Mapping[str, tuple[str, ...]]
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -188,6 +206,7 @@ class Story(StoryScript, frozen=True, kw_only=True):
             ),
             skipped=_in_column(self.skipped, column),
             signs=_in_column(self.also, column),
+            others=_in_column(self.others, column),
         )
 
 
@@ -251,6 +270,7 @@ def parse_story(text: str, file: str) -> Story:
         except KeyError as error:
             raise Where(file, step.line).wrong(f'"{step.text}": {error.args[0]}') from error
     _check_settings(content_read, columns, places)
+    also = {_seen(name, places): names for name, names in _chosen(content_read.also, columns, places).items()}
     story = Story(
         number=content_read.number,
         title=content_read.title,
@@ -267,7 +287,8 @@ def parse_story(text: str, file: str) -> Story:
         lost=_chosen(content_read.lost, columns, places),
         acknowledged=_chosen(content_read.acknowledged, columns, places),
         skipped=_chosen(content_read.skipped, columns, places),
-        also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
+        also={sign: names for sign, names in also.items() if isinstance(sign, Sign)},
+        others={name: names for name, names in also.items() if not isinstance(name, Sign)},
     )
     for needed in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{needed}"')
@@ -352,8 +373,10 @@ def _chosen(
     return chosen
 
 
-def _sign(name: str, places: _Places) -> Sign:
+def _seen(name: str, places: _Places) -> Sign | str:
+    if name in OTHERS:
+        return name
     try:
         return Sign(name)
     except ValueError:
-        raise places.of(name).wrong(unknown_name("sign", name, dict.fromkeys(Sign))) from None
+        raise places.of(name).wrong(unknown_name("sign", name, dict.fromkeys([*Sign, *OTHERS]))) from None

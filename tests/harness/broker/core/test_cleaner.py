@@ -260,6 +260,7 @@ def test_a_marker_goes_when_its_transaction_has_no_batch_and_its_time_is_over(re
     for at_s in (20, 21, 22, 26):
         clean(log, at_s=at_s, delete_retention_ms=retention_ms)
         left.append([batch.base_offset for batch in log.batches if batch.marker is not None])
+        assert log.producers.transactions.aborted == []  # Without the marker it would hide b.
         after_another(log, f"d{at_s}")
     assert left == [[1, 3, 5] if number < late else [1, 5] for number in (1, 2, 3, 4)]
 

@@ -217,6 +217,7 @@ OTHER_OUTCOMES: Final[Mapping[str, Callable[[StoryOutcome], object]]] = {
     "acknowledged": lambda outcome: {*outcome.acknowledged} ^ {"base"},
     "skipped": lambda outcome: {*outcome.skipped} ^ {"base"},
     "signs": lambda outcome: {*outcome.signs} ^ {Sign.DUPLICATE},
+    "others": lambda outcome: {*(outcome.others or ())} ^ {"divergent-reads"},
     "problems": lambda outcome: [*outcome.problems, "it rained"],
     "lacking": lambda outcome: [*outcome.lacking, "no leader"],
 }

@@ -179,7 +179,7 @@ def test_a_member_whose_library_hangs_is_gone_and_has_nothing_left_to_do(monkeyp
 def test_what_a_group_skips_is_told_by_its_record() -> None:
     dies = f"{HALFWAY}crash m\nwait 8 s\njoin n"
     seen = cell(dies, "g/before", '[skipped]\na = ["g/before"]')
-    assert (seen.skipped, seen.letters, seen.disagreements) == (("a",), "S", ())
+    assert (seen.skipped, seen.seen.letters, seen.disagreements) == (("a",), "S", ())
     assert cell(dies, "g/before", "[also]").disagreements == ("skipped, and not expected to be: a",)
     (less, more) = cell(dies, "g", '[skipped]\na = ["g"]').disagreements
     assert (less, more) == (
@@ -198,7 +198,10 @@ def test_an_offset_is_set_with_a_transaction(end: str, finds: str) -> None:
 
 def test_a_group_that_is_deleted_begins_anew() -> None:
     seen = cell("set others behind base\nleave m\ndelete group\nask group finds nothing\njoin n", "g", "[also]")
-    assert seen.disagreements == ("seen, and not expected to be: group went back, processed again",)
+    assert seen.disagreements == (
+        "seen, and not expected to be: group went back, processed again",
+        "seen, and not expected to be: stale-generation",
+    )
 
 
 def test_a_group_without_members_is_forgotten() -> None:

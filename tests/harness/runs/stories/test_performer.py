@@ -9,12 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import NEVER, check_rows
+from checkers import ANOMALIES, NEVER, check_rows
 from harness.ground.errors import HarnessError, PlanError
 from harness.plan import read_plan
 from harness.runs.stories import (
     WHOLE,
     Play,
+    Sign,
     chosen_columns,
     column_named,
     explained,
@@ -30,6 +31,7 @@ from harness.runs.stories.stage.script_faults import ScriptFaults
 from harness.runs.stories.stage.story_world import StepError, StoryWorld
 from harness.runs.stories.steps.faults import kept_everything
 from harness.runs.stories.table import cells
+from harness.runs.stories.table.story import OTHERS
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
@@ -191,16 +193,38 @@ def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once(
     assert cell("cut 0-1\nisolate 0\nheal 0-1\nheal").disagreements == ()
 
 
-@pytest.mark.parametrize("anomaly", NEVER)
-def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(monkeypatch, anomaly):
-    def altered_check(*args, **kwargs):
-        verdict = check_rows(*args, **kwargs)
-        verdict.counts[anomaly] = 1
-        return verdict
+@pytest.fixture
+def seen_as_well(monkeypatch):
+    def altered(anomaly):
+        def altered_check(*args, **kwargs):
+            verdict = check_rows(*args, **kwargs)
+            verdict.counts[anomaly] = 1
+            return verdict
 
-    monkeypatch.setattr(cells, "check_rows", altered_check)
+        monkeypatch.setattr(cells, "check_rows", altered_check)
+
+    return altered
+
+
+@pytest.mark.parametrize("anomaly", NEVER)
+def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(seen_as_well, anomaly):
+    seen_as_well(anomaly)
     for rest in ("", "[lost]"):
         assert cell("write x to 0", rest=rest).disagreements == (f"{anomaly} was seen, which must never happen",)
+
+
+@pytest.mark.parametrize("anomaly", OTHERS)
+def test_an_anomaly_that_the_file_does_not_name_is_a_disagreement(seen_as_well, anomaly):
+    seen_as_well(anomaly)
+    unnamed, named = (cell("write x to 0", rest=rest) for rest in ("[lost]", f'[also]\n{anomaly} = ["*"]'))
+    assert unnamed.disagreements == (f"seen, and not expected to be: {anomaly}",)
+    assert (named.disagreements, named.seen.letters) == ((), "+")
+    assert cell("write x to 0", rest="").disagreements == ()
+
+
+def test_every_anomaly_is_a_loss_a_skip_a_sign_named_by_a_file_or_never_expected():
+    of_signs = [name for sign in Sign for name in sign.anomalies]
+    assert sorted([*OTHERS, *of_signs, *NEVER, "lost-write", "group-skip"]) == sorted(ANOMALIES)
 
 
 def test_a_log_that_was_not_read_to_its_end_is_a_disagreement(monkeypatch):

@@ -29,6 +29,6 @@ def _refusing(right: Look) -> Look:
 
 
 def test_a_member_ahead_of_its_leaders_high_watermark_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert perform_cell(known_stories()["G17"], "g").letters == "."
+    assert perform_cell(known_stories()["G17"], "g").seen.letters == "."
     monkeypatch.setattr(RequestHandler, "_look", _refusing(RequestHandler._look))
-    assert perform_cell(known_stories()["G17"], "g").letters == "P"
+    assert perform_cell(known_stories()["G17"], "g").seen.letters == "P+"

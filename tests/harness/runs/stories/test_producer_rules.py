@@ -12,7 +12,7 @@ from harness.runs.stories import known_stories, perform_cell
 
 
 def _letters(story: str, column: str) -> str:
-    return perform_cell(known_stories()[story], column).letters
+    return perform_cell(known_stories()[story], column).seen.letters
 
 
 def test_a_leader_that_remembers_what_it_dropped_loses_it(monkeypatch: pytest.MonkeyPatch) -> None:
