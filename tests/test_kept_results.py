@@ -21,6 +21,7 @@ from harness.ground.known_defects import every_defect
 from harness.plan import plans_here
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
+from scripts.kept_matrices import kept
 from scripts.reference import prices
 from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
 from workloads import NEVER, spelled
@@ -350,3 +351,9 @@ def test_the_results_of_storms_say_what_the_verdicts_say() -> None:
     struck = Counter(receipt.fault for receipt in receipts if receipt.took_effect)
     faults = f"{struck['kill']} kills, {struck['pause']} pauses, {struck['partition']} cuts and {struck['moveleader']}"
     assert says(page, f"Fifteen storms: {faults} moves of leadership took effect. All {cell.acknowledged:,} writes")
+
+
+def test_kept_tables_have_the_words_and_legends_of_this_version() -> None:
+    texts = dict(kept())
+    assert len(texts) > 40
+    assert [str(file) for file, text in texts.items() if file.read_text(encoding="utf-8") != text] == []

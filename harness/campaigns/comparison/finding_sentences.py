@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from checkers import Cell, counted
@@ -94,7 +95,8 @@ def _again(anomalies: Sequence[CellAnomaly], after: str) -> Iterator[str]:
     example = smallest((anomaly.example for anomaly in anomalies), anomalies[0].cell)
     elsewhere = "" if example.is_of(anomalies[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
-    if anomalies[0].status is not FindingStatus.NOT_LOOKED_FOR:
+    # A kept campaign has no runs any more, and a run of before is elsewhere.
+    if anomalies[0].status is not FindingStatus.NOT_LOOKED_FOR and Path(after, example.run).is_dir():
         yield f"  {command('replay', f'{after}/{example.run}')}"
 
 

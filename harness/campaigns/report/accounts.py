@@ -27,8 +27,7 @@ from harness.campaigns.comparison import accept_command
 from harness.campaigns.report.finding_chart import FindingChart, finding_chart
 from harness.campaigns.report.loading import CampaignFiles
 from harness.campaigns.report.loss_chart import loss_chart
-from harness.campaigns.report.names import fault_name, moment
-from harness.campaigns.report.narrative import narrate, places, remains
+from harness.campaigns.report.narrative import named_faults, narrate, places, remains, unlike_title
 from harness.campaigns.report.over_time import over_time_chart
 from harness.campaigns.report.seen import PlainFields, plain_fields
 from harness.campaigns.report.shared_epoch import shared_epoch
@@ -119,7 +118,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         own = finding_chart(run, finding, effective)
     return Account(
         cell=cell,
-        title=(anomaly and anomaly.title) or f"What is contradictory: {witness.anomaly}",
+        title=unlike_title(finding) or (anomaly and anomaly.title) or f"What is contradictory: {witness.anomaly}",
         why=(anomaly and cell.outcome is Outcome.BROKEN_PROMISE and anomaly.rule) or cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
@@ -171,11 +170,10 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     effective = [receipt for receipt in receipts if receipt.took_effect]
-    faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
-    narrative = narrate(timeline) if timeline else [*trouble, *faults]
-    copies = places(finding, idempotent=idempotent)
     own = [words for each in told if (words := each.words())]
-    return Narration(timeline, [*own, *ends, *narrative, *copies, *remains(finding)])
+    left = [*places(finding, idempotent=idempotent), *remains(finding)]
+    around = [*narrate(timeline), *left] if timeline else [*trouble, *left, *named_faults(effective)]
+    return Narration(timeline, [*own, *ends, *around])
 
 
 def _torn(finding: Finding, line: Verdict) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkers import Cell, FamilyExercised, counted, settings_words
+from checkers import SITUATIONS, Cell, FamilyExercised, counted, settings_words
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from workloads import SettingValue
 
@@ -58,6 +58,11 @@ def bound_of_writes(cell: Cell) -> str:
     writes = min(family.writes_at_stake or 0 for family in cell.exercised.values())
     share = f"{float(f'{cell.bound_writes * 100:.2g}'):g}"
     return f"of {counted(writes, 'write')} at stake: at most {share} % of such writes, if each is a trial of its own"
+
+
+def situations_met(cells: Sequence[Cell]) -> dict[str, str]:
+    """The risky situations that some cell met, or of which some history does not show it, each with its words."""
+    return {name: words for name, words in SITUATIONS.items() if any(cell.coverage.get(name) != 0 for cell in cells)}
 
 
 def minimum_words(cells: Sequence[Cell]) -> str:

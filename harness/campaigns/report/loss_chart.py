@@ -18,6 +18,7 @@ from harness.campaigns.report.svg import (
     drawing,
     element,
     group,
+    ink_on,
     path,
     point,
     text,
@@ -61,7 +62,6 @@ class Bar(NamedTuple):
     label: str
     tip: str
     colour: str
-    ink: str = "#ffffff"
 
 
 def loss_chart(timeline: Timeline) -> Markup:
@@ -103,7 +103,7 @@ def _drawn(bar: Bar, track: int, time: Linear) -> Markup:
     y_px, width_px = _TRACK_PX * track + 3, max(end_px - begin_px, 1)
     body = element("rect", x=begin_px, y=y_px, width=width_px, height=16, rx=2, fill=bar.colour)
     label = cut(bar.label, width_px - 8)
-    words = [text(label, begin_px + 4, y_px + 12, fill=bar.ink)] if label else []
+    words = [text(label, begin_px + 4, y_px + 12, style=f"fill:{ink_on(bar.colour)}")] if label else []
     return group(title(f"{bar.tip}, {moment(bar.begin_us)} to {moment(bar.end_us)}"), body, *words)
 
 
@@ -138,7 +138,7 @@ def _isr_bars(timeline: Timeline) -> Iterator[Bar]:
     ends = [*(begin_us for begin_us, _, _ in reports[1:]), timeline.end_us]
     for (begin_us, epoch, isr), end_us in zip(reports, ends, strict=False):  # nothing reported, nothing to end
         tip = f"in-sync replicas {isr}, epoch {epoch}"
-        yield Bar("in-sync replicas", begin_us, end_us, isr, tip, ISR, "#24292f")
+        yield Bar("in-sync replicas", begin_us, end_us, isr, tip, ISR)
 
 
 def _write_bars(timeline: Timeline) -> Iterator[Bar]:

@@ -6,9 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers import SITUATIONS, Cell, Outcome, Summary, WorldsCompared, compare, counted, percent, settings_words
+from checkers import Cell, Outcome, Summary, WorldsCompared, compare, counted, percent, settings_words
 from harness.campaigns.report.accounts import Account
-from harness.campaigns.report.grid import bound_words, columns_of, exercised_faults, grid_of, minimum_words
+from harness.campaigns.report.grid import (
+    bound_words,
+    columns_of,
+    exercised_faults,
+    grid_of,
+    minimum_words,
+    situations_met,
+)
 from harness.campaigns.report.junit import Case
 from harness.campaigns.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.campaigns.report.setups import left_to_clients
@@ -18,6 +25,8 @@ from workloads import spelled
 _DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
 #: Accounts in the table's file; a comment on a pull request has room for 65,536 characters.
 _ACCOUNTS_MAX: Final = 10
+#: Families of all worlds beside each other; a comment cuts or squeezes what is wider.
+_ACROSS_MAX: Final = 8
 #: Characters that would be markup, a link, a picture from elsewhere, or the end of a table's cell.
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})
 
@@ -26,20 +35,11 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], accounts: Sequence[Acco
     """The verdict, one row for each choice of settings, what the cells mean, accounts of what must not be, and where
     worlds differ.
     """
-    columns = columns_of(cells)
-    names = list(cells[0].label) if cells else []
-    places = [
-        f"{world}: {family}" if len(columns) > 1 else family for world, families in columns for family in families
-    ]
-    rows = [
-        [*map(spelled, label.values()), *map(_cell, row)] if names else ["settings not known", *map(_cell, row)]
-        for label, row in grid_of(cells, columns)
-    ]
     return "\n".join(
         [
             f"**{_text(summary.sentence)}**",
             "",
-            *_table([*(names or ["settings"]), *places], rows),
+            *_matrix(cells),
             "",
             _legend(cells),
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
@@ -51,6 +51,29 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], accounts: Sequence[Acco
             "",
         ]
     )
+
+
+def _matrix(cells: Sequence[Cell]) -> list[str]:
+    """A row for each choice of settings; where that would be too wide, for each of its families, with worlds across."""
+    columns = columns_of(cells)
+    names = list(cells[0].label) if cells else []
+    places = [(world, family) for world, families in columns for family in families]
+    grid = [
+        ([*map(spelled, label.values())] if names else ["settings not known"], dict(zip(places, row, strict=True)))
+        for label, row in grid_of(cells, columns)
+    ]
+    if len(places) <= _ACROSS_MAX:
+        heads = [f"{world}: {family}" if len(columns) > 1 else family for world, family in places]
+        rows = [[*label, *(_cell(row[place]) for place in places)] for label, row in grid]
+    else:
+        heads = ["faults", *(world for world, _ in columns)]
+        down = dict.fromkeys(family for _, family in places)
+        rows = [
+            [*label, family, *(_cell(row.get((world, family))) for world, _ in columns)]
+            for label, row in grid
+            for family in down
+        ]
+    return _table([*(names or ["settings"]), *heads], rows)
 
 
 def cases_as_markdown(cases: Sequence[Case]) -> str:
@@ -116,14 +139,15 @@ def _lacking(cells: Sequence[Cell]) -> list[str]:
 
 def _coverage(cells: Sequence[Cell]) -> list[str]:
     """The risky situations that cells met."""
+    met = situations_met(cells)
     rows = [
-        [settings_words(cell.label), cell.family, cell.world, *map(_count, map(cell.coverage.get, SITUATIONS))]
+        [settings_words(cell.label), cell.family, cell.world, *map(_count, map(cell.coverage.get, met))]
         for cell in cells
     ]
-    names = [name.replace("_", " ") for name in SITUATIONS]
-    what = "; ".join(f"*{name.replace('_', ' ')}*: {words}" for name, words in SITUATIONS.items())
+    names = [name.replace("_", " ") for name in met]
+    what = "; ".join(f"*{name.replace('_', ' ')}*: {words}" for name, words in met.items())
     head = ["", f"Risky situations that the runs met (? where no history shows it): {what}.", ""]
-    return [*head, *_table(["settings", "faults", "world", *names], rows)] if rows else []
+    return [*head, *_table(["settings", "faults", "world", *names], rows)] if met else []
 
 
 def _count(number: int | None) -> str:

@@ -6,7 +6,7 @@ of its first write. What the finding itself says: its ``words()``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -77,6 +77,19 @@ def places(finding: Finding, *, idempotent: bool) -> list[str]:
             "Those of each copy are in the segment files (kafka-dump-log), and not in the files of this run."
         )
     return sentences
+
+
+def unlike_title(finding: Finding) -> str:
+    """The title of a finding that its anomaly's would not be true of, else ""."""
+    still_there = isinstance(finding, LostWrite) and finding.fate == "in the log"
+    return "A write that was acknowledged is in the log, and final readers missed it" if still_there else ""
+
+
+def named_faults(effective: Sequence[Receipt]) -> list[str]:
+    """The first faults by name, a sentence each, and how many there are beyond them: of a run, not of a write."""
+    named = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective[:SENTENCES_MAX]]
+    later = len(effective) - len(named)
+    return [*named, *([f"Not told here: {counted(later, 'later fault')} of the run."] if later else [])]
 
 
 def _moment(time_us: int, words: str) -> Moment:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from checkers import SITUATIONS, Cell, Summary, compare, counted, percent, quantile_us, seconds, settings_words
+from checkers import Cell, Summary, compare, counted, percent, quantile_us, seconds, settings_words
 from harness.campaigns.report.accounts import Account
 from harness.campaigns.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.campaigns.report.certificate import loss_words
@@ -24,6 +24,7 @@ from harness.campaigns.report.grid import (
     exercised_words,
     grid_of,
     minimum_words,
+    situations_met,
 )
 from harness.campaigns.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.campaigns.report.price import prices_of
@@ -83,6 +84,7 @@ def content_of(
         "cells": cells,
         "legend": legend_of(cells),
         "minimum": minimum_words(cells),
+        "situations": situations_met(cells),
         "columns": columns,
         "grid": grid[:ROWS_MAX],
         "rows_left_out": max(0, len(grid) - ROWS_MAX),
@@ -172,5 +174,5 @@ def _environment() -> Environment:
         cell_id=cell_id,
         style=style_of,
     )
-    environment.globals.update(styles=STYLES, all_styles=ALL_STYLES, bound_meaning=BOUND_MEANING, situations=SITUATIONS)
+    environment.globals.update(styles=STYLES, all_styles=ALL_STYLES, bound_meaning=BOUND_MEANING)
     return environment

@@ -177,6 +177,14 @@ def legend(name: str, colours: Mapping[str, str], x_px: float, y_px: float) -> M
     return group(*parts, class_="axis")
 
 
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is read better on ``colour``, six hexadecimal digits."""
+    parts = [int(colour[first : first + 2], 16) / 255 for first in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    # At this luminance both have the same contrast, by WCAG 2.
+    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
+
+
 def coloured(names: Sequence[str], colours: Sequence[str]) -> dict[str, str]:
     """A colour for each name; the last colour serves all that are left."""
     return {name: colours[min(number, len(colours) - 1)] for number, name in enumerate(dict.fromkeys(names))}

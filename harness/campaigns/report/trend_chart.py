@@ -41,7 +41,7 @@ def trend_chart(unit: str, lines: Mapping[str, Points]) -> Markup:
     if not points:
         return Markup("")
     nights, values = [night for night, _ in points], [value for _, value in points]
-    across = Linear(min(nights) - 0.5, max(nights) + 0.5, 0, _WIDTH_PX, 8)
+    across = Linear(min(nights) - 0.5, max(nights) + 0.5, 0, _WIDTH_PX, min(8, 1 + max(nights) - min(nights)))
     up = Linear(min(0, *values), max(values), _HEIGHT_PX, 0, 4)
     colours = coloured(list(lines), (*PALETTE, "currentColor"))
     drawn = [_line(name, line, colours[name], across, up) for name, line in lines.items()]
@@ -51,7 +51,7 @@ def trend_chart(unit: str, lines: Mapping[str, Points]) -> Markup:
         legend("", {name: colours[name] for name in row}, 0, _HEIGHT_PX + _FOOT_PX + _LEGEND_PX * number)
         for number, row in enumerate(rows)
     ]
-    axes = (y_axis(up, 0, _WIDTH_PX, unit), x_axis(across, _HEIGHT_PX, _HEIGHT_PX, "night"))
+    axes = (y_axis(up, 0, _WIDTH_PX), x_axis(across, _HEIGHT_PX, _HEIGHT_PX, "night"))
     height_px = _HEAD_PX + _HEIGHT_PX + _FOOT_PX + _LEGEND_PX * len(rows)
     body = group(*axes, *drawn, *legends, x_px=_LEFT_PX, y_px=_HEAD_PX)
     return drawing(_LEFT_PX + _WIDTH_PX + 10, height_px, unit, body)

@@ -6,9 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from checkers import SITUATIONS
-from harness.campaigns.comparison import CellAnomaly, FindingStatus, accept_command, cell_anomalies_of
-from harness.campaigns.report import trend_chart
+from checkers import SITUATIONS, matrix_of
+from harness.campaigns.comparison import (
+    CellAnomaly,
+    FindingStatus,
+    accept_command,
+    cell_anomalies_of,
+    cells_by_status,
+)
+from harness.campaigns.report import page_style, trend_chart
 from harness.campaigns.soak.nights import Night, accumulated
 from harness.ground.templates import templates_of
 from harness.records.files import write_file
@@ -40,7 +46,12 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
             cells=accumulated(nights),
             anomalies=anomalies,
             accept=lambda anomaly: _accept(str(directory), anomaly, nights[-1]),
-            charts=[(title, trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines],
+            statuses=cells_by_status(anomalies),
+            style=page_style(),
+            verdict=matrix_of(list(nights[-1].results.cells.values())).verdict,
+            charts=[
+                (f"{title}, {unit}", trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines
+            ],
         )
     )
     write_file(path := directory / TREND_FILE, page.encode())
@@ -87,13 +98,13 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
         for status, count in _statuses(night, nights).items()
         if status in statuses
     ]
-    yield "Anomalies that nothing permits", "anomalies of cells", _lines(counts)
+    yield "Anomalies that nothing permits", "cell by cell", _lines(counts)
     yield "Speed", "runs an hour", _lines((n, "runs", night.runs_per_hour) for n, night in numbered)
     yield (
         "Risky situations met",
         "times a run",
         _lines(
-            (n, name, met / max(night.runs, 1))
+            (n, name.replace("_", " "), met / max(night.runs, 1))
             for n, night in numbered
             for name in SITUATIONS
             if (met := sum(cell.coverage.get(name) or 0 for cell in night.results.cells.values()))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from harness.campaigns.comparison import compare_results, figures_of, made_with, sentences, side_by_side
 from tests.checkers.findings import a_finding
 from tests.harness.campaigns.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
@@ -27,7 +31,11 @@ def test_figures_that_did_not_change_stand_once() -> None:
     assert figures_of(None).keys() == figures_of(before).keys()
 
 
-def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_shows_it() -> None:
+def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not any("replay" in line for line in reported({}, {"losing": 2}))  # no run is kept
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)
     assert reported({}, {"losing": 2}) == [
         f"worse: {KEY}: held, then broken promise.",
         f"new in {KEY}: lost-write; 1 finding, in 2 of 10 runs.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from checkers import Cell, Exercise, RunFacts, Verdict, VerdictLine
+from checkers import SITUATIONS, Cell, Exercise, RunFacts, Verdict, VerdictLine
 from checkers.measures.recovery import Recovery
 from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.cells import build_cells
@@ -85,3 +85,22 @@ def test_wedged_clients_and_a_minimum_of_the_plans_own_are_said() -> None:
     quiet = as_markdown(summarise([usual]), [usual])
     assert "wedged" not in quiet
     assert "Note:" not in quiet
+
+
+def test_many_families_of_several_worlds_go_down_and_worlds_across() -> None:
+    worlds, families = ("kafka", "processes", "simulated"), [f"family-{n}" for n in range(8)]
+    one = [msgspec.structs.replace(cell(world, "all"), family=family) for world in worlds for family in families]
+    head, _, *body = rows(as_markdown(summarise(one), one))[:10]
+    assert head == ["acks", "faults", *worlds]
+    assert [row[:2] for row in body] == [["all", family] for family in families]
+
+
+def test_a_situation_that_no_cell_met_has_no_column_and_no_definition() -> None:
+    met = {"leader_changed_in_flight": 3, "refused_before_append": 0, "read_across_truncation": None}
+    text = as_markdown(summarise([]), [msgspec.structs.replace(cell("kafka", "all"), coverage=met)])
+    table = next(row for row in rows(text) if row[:3] == ["settings", "faults", "world"])
+    assert "leader changed in flight" in table
+    assert "read across truncation" in table  # not known is not 0
+    assert "refused before append" not in text
+    none = msgspec.structs.replace(cell("kafka", "all"), coverage=dict.fromkeys(SITUATIONS, 0))
+    assert "Risky situations" not in as_markdown(summarise([]), [none])

@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import ANOMALIES, OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends
+from checkers import ANOMALIES, OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, Verdict
 from harness.campaigns.campaign.witnesses import choose_witnesses
 from harness.campaigns.report import accounts, write
 from harness.campaigns.report.loading import read_campaign
 from harness.records.verdict_lines import write_matrix
+from tests.checkers.findings import a_finding
 from tests.harness.campaigns.report.conftest import PARTITION, MakeRun
+from tests.nemesis.receipt_factory import a_receipt
 from workloads.settings import Settings
 from workloads.values import join
 
@@ -179,3 +181,28 @@ def test_copies_that_differ_are_told_and_drawn_with_what_each_disk_holds(
     (without,) = accounts.accounts_of(read_campaign(campaign[0]))
     assert "offset 45" not in without.chart
     assert words in " ".join(without.sentences)
+
+
+def test_what_is_found_comes_before_the_faults_of_its_run_and_only_the_first_of_these_are_named(tmp_path: Path) -> None:
+    faults = [a_receipt(sequence=number, group=number) for number in range(66)]
+    found = a_finding("duplicate", **DUPLICATE)
+    line = Verdict(history="h", valid=False, faults=faults)
+    sentences = accounts.narration_of(tmp_path, "duplicate", found, line, idempotent=False).sentences
+    named = [number for number, sentence in enumerate(sentences) if sentence.startswith("Fault: ")]
+    assert len(named) == 6
+    places = next(number for number, sentence in enumerate(sentences) if "was read at 2 offsets" in sentence)
+    assert places < named[0]
+    assert sentences[-1] == "Not told here: 60 later faults of the run."
+
+
+def test_a_write_that_is_on_disk_is_not_called_gone(campaign: Campaign) -> None:
+    directory, make = campaign
+    lost = {"key": PARTITION, "value": TWICE, "index": 10, "writer": {"op_pos": 1}, "fate": "in the log"}
+    lost["copies"] = [{"node": 1, "offset": 10}]
+    make(SAFE, history=True, cluster=True, valid=False, anomalies={"lost-write": [lost]}, counts={"lost-write": 1})
+    write_matrix(directory)
+    choose_witnesses(directory)
+    page = unescape(write(directory).read_text())
+    assert "It is still in the log, on broker 1 at offset 10" in page
+    assert "A write that was acknowledged is in the log, and final readers missed it" in page
+    assert "is gone" not in page.split('id="words"')[0]
