@@ -13,22 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from harness.broker.core.groups.coordinator import GroupCoordinator
-from harness.broker.core.planted import WRONG, generations, transacting
+from harness.broker.core.planted import WRONG, transacting
 from harness.lab.conform import RecordedTrace, hold, story_of, traces_in
 from harness.runs.stories import Story
 
 TRACES: Final = Path(__file__).parents[1] / "results" / "reference" / "conform"
 SHOWN_BUGS: Final = TRACES / "shown-bugs.toml"
-#: The bugs of a rule of groups, or of offsets in transactions, and those of transactions. The traces have no classic
-#: groups.
-OF_GROUPS: Final = (
-    "commit-offsets-after-append",
-    *(
-        bug
-        for (bug, part), wrong in WRONG.items()
-        if part is GroupCoordinator and wrong.__module__ != generations.__name__
-    ),
-)
+#: The bugs of a rule of groups, or of offsets in transactions, and those of transactions.
+OF_GROUPS: Final = ("commit-offsets-after-append", *(bug for bug, part in WRONG if part is GroupCoordinator))
 OF_TRANSACTIONS: Final = tuple(bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == transacting.__name__)
 
 
