@@ -20,11 +20,11 @@ LINES_MAX: Final = {
     "harness/plan": 3_220,
     "harness/broker": 12_050,
     "harness/ground": 1_400,
-    "checkers": 13_700,
+    "checkers": 13_650,
     "nemesis": 4_800,
     "workloads": 9_700,
     "bench": 2_300,
-    "tests": 78_700,
+    "tests": 78_420,
 }
 
 
