@@ -35,7 +35,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         outcome: the outcome of the run alone.
         broken, permitted: counts of findings by anomaly. An anomaly that is permitted on some log partitions only is in
-            both: broken are then its listed findings on others, a lower bound where not all are listed.
+            both: broken are then its findings on others, of those that are not listed one for each log partition.
         lost: acknowledged writes that no client can read any more.
         judged: true if the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why it was not judged, else None.
@@ -204,9 +204,12 @@ def _broken(
         if not whole.about(name, duplicates_seen=seen).permitted:
             broken[name] = count
             continue
-        keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)]
-        promises |= {key: promise_of(key) for key in keys if key not in promises}
-        against = sum(not promises[key].about(name, duplicates_seen=seen).permitted for key in keys)
+        listed = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)]
+        unlisted = {key for moment in verdict.moments.get(name, ()) for key in moment.keys}.difference(listed)
+        promises |= {key: promise_of(key) for key in (*listed, *unlisted) if key not in promises}
+        against = sum(
+            not promises[key].about(name, duplicates_seen=seen).permitted for key in (*listed, *sorted(unlisted))
+        )
         broken |= {name: against} if against else {}
     return broken
 

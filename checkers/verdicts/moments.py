@@ -25,11 +25,13 @@ Marks: TypeAlias = Callable[[str, Sequence[int]], Iterable[str]]
 class MarkedMoment(msgspec.Struct, frozen=True, omit_defaults=True):
     """Findings of one anomaly amid the same faults, by a time amid these, None where it is not known, and their mark.
 
-    ``values`` are those of findings that replicas' logs still mark, by log partition; nothing in a verdict.
+    ``keys`` are their log partitions, in order. ``values`` are those of findings that replicas' logs still mark, by log
+    partition; nothing in a verdict.
     """
 
     time_us: int | None
     mark: str = ""
+    keys: list[str] = []
     values: dict[str, list[int]] = {}
 
 
@@ -55,15 +57,22 @@ def _moments(
     for number in np.unique(stretch).tolist():
         time_us = None if number == NONE else int(edges[max(number - 1, 0)])
         here = mine[stretch == number]
+        keys = _keys(occurrences.partition[here], log)
         if occurrences.value is not None:
-            yield MarkedMoment(time_us, values=_values(occurrences.partition[here], occurrences.value[here], log))
+            yield MarkedMoment(
+                time_us, keys=keys, values=_values(occurrences.partition[here], occurrences.value[here], log)
+            )
         elif kind.mark is Finding.mark:
-            yield MarkedMoment(time_us)
+            yield MarkedMoment(time_us, keys=keys)
         else:
             yield from (
-                MarkedMoment(time_us, mark)
+                MarkedMoment(time_us, mark, keys)
                 for mark in dict.fromkeys(occurrences.describe(n).mark for n in here.tolist())
             )
+
+
+def _keys(partition: Numbers, log: Log) -> list[str]:
+    return sorted({log.partition_key[number] for number in np.unique(partition).tolist()})
 
 
 def _values(partition: Numbers, value: Numbers, log: Log) -> dict[str, list[int]]:
@@ -74,11 +83,14 @@ def _values(partition: Numbers, value: Numbers, log: Log) -> dict[str, list[int]
 def joined(mine: Iterable[MarkedMoment], others: Iterable[MarkedMoment]) -> list[MarkedMoment]:
     """The moments of the same anomaly in two parts of a history, each once."""
     all_values: dict[tuple[int | None, str], dict[str, list[int]]] = {}
+    all_keys: dict[tuple[int | None, str], set[str]] = {}
     for moment in (*mine, *others):
-        values = all_values.setdefault((moment.time_us, moment.mark), {})
+        what = (moment.time_us, moment.mark)
+        all_keys.setdefault(what, set()).update(moment.keys)
+        values = all_values.setdefault(what, {})
         for key, more in moment.values.items():
             values[key] = values.get(key, []) + more
-    return [MarkedMoment(time_us, mark, values) for (time_us, mark), values in all_values.items()]
+    return [MarkedMoment(*what, sorted(all_keys[what]), values) for what, values in all_values.items()]
 
 
 def unmarked(_key: str, _values: Sequence[int]) -> Iterable[str]:
@@ -89,13 +101,13 @@ def unmarked(_key: str, _values: Sequence[int]) -> Iterable[str]:
 def marked(moments: Iterable[MarkedMoment], mark_of: Marks) -> list[MarkedMoment]:
     """The moments with the marks of their values in place of these."""
     each = (
-        MarkedMoment(moment.time_us, mark)
+        MarkedMoment(moment.time_us, mark, keys)
         for moment in moments
-        for mark in ([*_marks(moment, mark_of)] if moment.values else [moment.mark])
+        for mark, keys in (_marks(moment, mark_of) if moment.values else [(moment.mark, moment.keys)])
     )
     return joined(each, ())
 
 
-def _marks(moment: MarkedMoment, mark_of: Marks) -> Iterator[str]:
+def _marks(moment: MarkedMoment, mark_of: Marks) -> Iterator[tuple[str, list[str]]]:
     for key, values in moment.values.items():
-        yield from mark_of(key, values)
+        yield from ((mark, [key]) for mark in mark_of(key, values))

@@ -9,6 +9,7 @@ import pytest
 from checkers.measures.history_counts import Exercise
 from checkers.verdicts.copies import SETTLED, fate_of_copies
 from checkers.verdicts.judgement import judge
+from checkers.verdicts.moments import MarkedMoment
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_possible
 from checkers.verdicts.verdict import Verdict
@@ -172,6 +173,19 @@ def test_a_loss_is_held_against_the_promise_of_its_own_log_partition() -> None:
     verdict.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
     judged = judge(ALL_2, verdict)
     assert (judged.outcome, judged.broken, judged.permitted) == ("broken promise", {"lost-write": 1}, {"lost-write": 2})
+
+
+def test_a_loss_that_is_not_listed_is_held_against_the_promise_of_its_log_partition() -> None:
+    verdict = lost(*["t-0"] * 32)
+    verdict.counts["lost-write"] = 40
+    verdict.moments = {"lost-write": [MarkedMoment(AT_US, keys=["t-0", "t-1"])]}
+    verdict.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
+    judged = judge(ALL_2, verdict)
+    assert (judged.outcome, judged.broken, judged.permitted) == (
+        "broken promise",
+        {"lost-write": 1},
+        {"lost-write": 39},
+    )
 
 
 def test_a_loss_is_permitted_everywhere_where_settings_permit_it() -> None:

@@ -67,6 +67,7 @@ def test_a_defect_behind_the_listed_findings_has_its_identity(shown: int | None)
         judgement(verdict).identities["lost-write"] == judgement(check_rows(rows_of(lossy()))).identities["lost-write"]
     )
     assert len(judgement(verdict).identities["lost-write"]) == 2
+    assert {key for moment in verdict.moments["lost-write"] for key in moment.keys} == {"t-0", "t-1"}
     assert all(not moment.values for moments in verdict.moments.values() for moment in moments)
 
 
@@ -138,10 +139,11 @@ def test_a_marker_of_a_later_transaction_marks_a_torn_one(rows: list[Row], mark:
 
 
 def test_moments_of_two_parts_are_each_there_once() -> None:
-    first, second = MarkedMoment(5, values={"a": [1]}), MarkedMoment(5, values={"a": [2], "b": [3]})
+    first = MarkedMoment(5, keys=["a"], values={"a": [1]})
+    second = MarkedMoment(5, keys=["a", "b"], values={"a": [2], "b": [3]})
     both = joined([first, MarkedMoment(None)], [second, MarkedMoment(None)])
-    assert both == [MarkedMoment(5, values={"a": [1, 2], "b": [3]}), MarkedMoment(None)]
+    assert both == [MarkedMoment(5, keys=["a", "b"], values={"a": [1, 2], "b": [3]}), MarkedMoment(None)]
     assert marked(both, lambda key, values: [f"{key}{value}" for value in values]) == [
-        *(MarkedMoment(5, mark) for mark in ("a1", "a2", "b3")),
+        *(MarkedMoment(5, mark, [mark[0]]) for mark in ("a1", "a2", "b3")),
         MarkedMoment(None),
     ]
