@@ -148,7 +148,7 @@ def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(scenario):
 
 #: Faults that no scenario has, and why.
 ALONE = {
-    "dropmessages": "the storms of hunts draw it; scripts and schedules name it",
+    **dict.fromkeys(("dropmessages", "delaymessages"), "the storms of hunts draw it; scripts and schedules name it"),
     "finalize": "the last step of an upgrade",
     **dict.fromkeys(("leave", "replace", "join"), "a step of an upgrade in which nodes are replaced"),
 }
