@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from scripts.matrix_picture import main
+
 ROOT: Final = Path(__file__).parent.parent
 EXAMPLES: Final = ROOT / "docs" / "examples"
 KINDS: Final = ("campaign", "assessment", "certificate", "nights")
@@ -44,3 +46,13 @@ def test_the_image_is_built_of_the_starter_and_the_wheel() -> None:
     assert re.search(
         r"init ci.*\n?.*docker build --tag ackproof --file ackproof/Containerfile \.", done.stdout, re.DOTALL
     )
+
+
+def test_the_picture_of_the_readme_is_drawn_of_the_kept_cells_by_day_and_by_night() -> None:
+    picture = ROOT / "docs" / "matrix.svg"
+    before = picture.read_text(encoding="utf-8")
+    main()
+    assert picture.read_text(encoding="utf-8") == before
+    assert "prefers-color-scheme: dark" in before
+    assert before.count("<rect ") >= 24
+    assert "(docs/matrix.svg)" in (ROOT / "README.md").read_text(encoding="utf-8")
