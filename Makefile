@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices reference bench bench-check wheel lock clean
+.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices examples reference bench bench-check wheel image lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ prices: setup-test ## what idempotence and requests in flight cost on Apache Kaf
 		|| test $$? -eq 2
 	@$(BIN)/python -m scripts.latency_table results/reference/kafka-idempotence-prices
 
+examples: setup-test ## docs/examples/: pages to look at, and their pictures (two minutes)
+	@$(BIN)/python -m scripts.examples
+
 reference: setup ## docs/reference/, generated from the code
 	@$(BIN)/python -m scripts.reference
 
@@ -67,6 +70,11 @@ bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations,
 
 wheel: setup-test ## a wheel in dist/
 	@$(BIN)/python -m build --wheel --no-isolation
+
+image: wheel ## a container image of ackproof, from ci/Containerfile and the wheel (needs a runner of containers)
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && ackproof=$(CURDIR)/$(BIN)/ackproof && wheel=$$(ls -t $(CURDIR)/dist/*.whl | head -1) \
+	 && cd "$$work" && "$$ackproof" init ci >/dev/null && cp "$$wheel" ackproof/ \
+	 && docker build --tag ackproof --file ackproof/Containerfile .
 
 lock: ## lock files from pyproject.toml, with hashes; `make check` sees to it that they fit
 	@scripts/lock.sh

@@ -17,7 +17,7 @@ from harness.records.verdict_lines import read_matrix
 
 KEPT: Final = Path("results/reference")
 _ACCOUNTS: Final = re.compile(r"\n<details>.*</details>\n", re.DOTALL)
-#: What follows accounts: what silent cells lack, and situations; without both, the end.
+#: Silent cells and situations follow accounts; without both the end does.
 _AFTER: Final = re.compile(r"\n\| settings \| faults \| world \| outcome|\nRisky situations|\Z")
 
 

@@ -40,7 +40,7 @@ ELSEWHERE: Final = (
 )
 #: Pages whose commands tests/test_starts.py runs, and compares with the output that they show.
 COMPARED: Final = {"first-run.md", "your-settings.md"}
-#: What is made shorter, and exit codes other than 0.
+#: Long commands are shortened, and some exit codes are not 0.
 SHORTER: Final = (("--seconds 600", "--seconds 4"), ("--clean 1000", "--clean 20"), (" > last.json", ""))
 CODES: Final = (
     (r"explore (moved --set|silent --bug)", {1}),
@@ -56,19 +56,19 @@ class Command(NamedTuple):
 
     @property
     def elsewhere(self) -> str:
-        """What it needs that is not here, else ""."""
+        """The thing it needs that is not here, else ""."""
         return next((needs for needs, begins, _ in ELSEWHERE if re.match(begins, self.text)), "")
 
 
 def commands_of(page: str) -> list[Command]:
     """The commands of ackproof in the blocks of a page; those of a console that are compared are left out."""
-    found = []
+    commands = []
     for language, block in BLOCK.findall(PAGES[page].read_text(encoding="utf-8")):
         for line in [] if language == "console" and page in COMPARED else block.splitlines():
             if command := COMMAND.match(line.strip()):
                 words = re.sub(r"\s+#.*", "", command[1])
-                found.append(Command(re.sub(r"^(sudo )?(\.venv/bin/)?ackproof ", "", words)))
-    return found
+                commands.append(Command(re.sub(r"^(sudo )?(\.venv/bin/)?ackproof ", "", words)))
+    return commands
 
 
 HERE: Final = {page: [command for command in commands_of(page) if not command.elsewhere] for page in PAGES}

@@ -61,7 +61,7 @@ def bound_of_writes(cell: Cell) -> str:
 
 
 def situations_met(cells: Sequence[Cell]) -> dict[str, str]:
-    """The risky situations that some cell met, or of which some history does not show it, each with its words."""
+    """The risky situations that some cell met, or some history does not show, each with its words."""
     return {name: words for name, words in SITUATIONS.items() if any(cell.coverage.get(name) != 0 for cell in cells)}
 
 

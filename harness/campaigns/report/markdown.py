@@ -64,7 +64,7 @@ def _matrix(cells: Sequence[Cell]) -> list[str]:
     ]
     if len(places) <= _ACROSS_MAX:
         heads = [f"{world}: {family}" if len(columns) > 1 else family for world, family in places]
-        rows = [[*label, *(_cell(row[place]) for place in places)] for label, row in grid]
+        rows = [[*label, *(_cell(row[column]) for column in places)] for label, row in grid]
     else:
         heads = ["faults", *(world for world, _ in columns)]
         down = dict.fromkeys(family for _, family in places)

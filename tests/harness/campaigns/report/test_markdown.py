@@ -89,8 +89,8 @@ def test_wedged_clients_and_a_minimum_of_the_plans_own_are_said() -> None:
 
 def test_many_families_of_several_worlds_go_down_and_worlds_across() -> None:
     worlds, families = ("kafka", "processes", "simulated"), [f"family-{n}" for n in range(8)]
-    one = [msgspec.structs.replace(cell(world, "all"), family=family) for world in worlds for family in families]
-    head, _, *body = rows(as_markdown(summarise(one), one))[:10]
+    cells = [msgspec.structs.replace(cell(world, "all"), family=family) for world in worlds for family in families]
+    head, _, *body = rows(as_markdown(summarise(cells), cells))[:10]
     assert head == ["acks", "faults", *worlds]
     assert [row[:2] for row in body] == [["all", family] for family in families]
 

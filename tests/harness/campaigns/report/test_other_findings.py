@@ -185,9 +185,9 @@ def test_copies_that_differ_are_told_and_drawn_with_what_each_disk_holds(
 
 def test_what_is_found_comes_before_the_faults_of_its_run_and_only_the_first_of_these_are_named(tmp_path: Path) -> None:
     faults = [a_receipt(sequence=number, group=number) for number in range(66)]
-    found = a_finding("duplicate", **DUPLICATE)
+    doubled = a_finding("duplicate", **DUPLICATE)
     line = Verdict(history="h", valid=False, faults=faults)
-    sentences = accounts.narration_of(tmp_path, "duplicate", found, line, idempotent=False).sentences
+    sentences = accounts.narration_of(tmp_path, "duplicate", doubled, line, idempotent=False).sentences
     named = [number for number, sentence in enumerate(sentences) if sentence.startswith("Fault: ")]
     assert len(named) == 6
     places = next(number for number, sentence in enumerate(sentences) if "was read at 2 offsets" in sentence)
