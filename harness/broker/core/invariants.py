@@ -319,9 +319,9 @@ def offsets_live_with_members(group: str, members: int, idle_us: int, retention_
 # --- what goes from a log --------------------------------------------------------------------------------------------
 
 
-def cleaning_keeps(broker: NodeId, what: str, offset: int) -> Broken | None:
+def cleaning_keeps(broker: NodeId, what: str, offset: int, *, there: bool) -> Broken | None:
     """Cleaning keeps the newest committed record of each key, and the last batch of each producer (rules 31, 32)."""
-    return "cleaning-keeps", f"broker {broker} has cleaned {what} at {offset} away"
+    return None if there else ("cleaning-keeps", f"broker {broker} has cleaned {what} at {offset} away")
 
 
 def tombstone_stays(broker: NodeId, offset: int, age_us: int, retention_us: int) -> Broken | None:

@@ -97,10 +97,11 @@ class LogInvariants:
                 yield tombstone_stays(node, newest.offset, age_us, config.delete_retention_ms * 1000)
                 del seen.newest[key]
             else:
-                yield cleaning_keeps(node, "the newest record of a key", newest.offset)
+                yield cleaning_keeps(node, "the newest record of a key", newest.offset, there=False)
         for producer_id, batch in seen.producers.items():
-            if log.start_offset <= batch.base_offset < log.cleaned_to and not _has_batch(log, batch.base_offset):
-                yield cleaning_keeps(node, f"the last batch of producer {producer_id}", batch.base_offset)
+            if log.start_offset <= batch.base_offset < log.cleaned_to:
+                there = _has_batch(log, batch.base_offset)
+                yield cleaning_keeps(node, f"the last batch of producer {producer_id}", batch.base_offset, there=there)
 
     def _read(self, node: NodeId, seen: _Seen, config: TopicConfig) -> Iterator[Broken | None]:
         for batch in _batches_from(seen.log, seen.end):

@@ -92,7 +92,7 @@ WRONG_RULES: Final = (
         "a new coordinator knows no offsets that are pending",
         f"{CORE}/groups/coordinator.py",
         "        self._keep(group, {partition: offset}, batch.base_offset, batch.producer_id)",
-        "        if not batch.transactional:\n            self._keep(group, {partition: offset}, batch.base_offset, NONE)",
+        "        batch.transactional or self._keep(group, {partition: offset}, batch.base_offset, NONE)",
         "pipelines",
         "loaded-as-logged",
     ),
