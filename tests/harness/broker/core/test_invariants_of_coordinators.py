@@ -102,9 +102,9 @@ def test_a_member_is_given_up_when_its_session_is_over_and_only_then(
     assert (broken is None) is (given_up is is_over)
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_what_is_to_be_kept_is_there(*, there: bool) -> None:
-    assert (cleaning_keeps(B, "a record", 1, there=there) is None) is there
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_is_to_be_kept_is_kept(*, is_kept: bool) -> None:
+    assert (cleaning_keeps(B, "a record", 1, is_kept=is_kept) is None) is is_kept
 
 
 def test_a_marker_says_what_is_committed() -> None:
