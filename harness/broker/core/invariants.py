@@ -285,7 +285,7 @@ def loaded_as_logged(what: str, has: object, logged: object) -> Broken | None:
 
 
 def commit_of_a_member(group: str, member: str, epoch: int, members: Mapping[str, int]) -> Broken | None:
-    """A commit is of a member in its present epoch or generation; of a stranger while there is none (rules 44, 55)."""
+    """A commit is of a member in its present epoch or generation; of a stranger while it has no member (44, 55)."""
     if members.get(member) == epoch or (not members and epoch == NONE):
         return None
     return "commit-of-a-member", f"{group}: {member!r} commits in {epoch}, and the members are {dict(members)}"
