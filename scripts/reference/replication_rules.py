@@ -36,7 +36,9 @@ INVARIANTS: Final = """
 What no message, fault or order of events may bring about in one replica is asserted where it would happen. What needs
 two nodes to be looked at together is an invariant. Simulated runs look at them while they go on
 (`harness/worlds/simulated/invariants.py`): after each change of the controller's image, after each answer to a client,
-and after what may have changed an epoch or shortened a log. Exhaustive search looks in every state at those that its
+and after what may have changed an epoch or shortened a log. A coordinator is looked at after each of its steps, a
+cleaner and retention after each pass; what they know and leave is compared with what their logs say or said. Exhaustive
+search looks in every state at those that its
 option [`--rule`](commands.md#ackproof-explore) lists. Only it looks at `deleted-stay-deleted`, which readers of a
 compacted topic show in runs. The first that a run breaks is the finding `broken-invariant`, which no settings permit;
 tests break each of them on purpose.

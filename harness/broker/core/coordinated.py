@@ -1,4 +1,4 @@
-"""What the invariants of coordinators compare, taken from a broker after a step: simulated runs and searches ask it."""
+"""Gives the invariants of coordinators what they compare, after a step of a broker: to simulated runs and searches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RECENT: Final = 64
 
 
 def commits_in(name: str, group: Group) -> Iterator[Broken | None]:
-    """Whether the commit that is being written may be, and whether members have what others may read."""
+    """The commit that is being written may be, and no two members have one log partition."""
     change = group.next
     if change is not None and change.by is not None:
         member, epoch = change.by
@@ -44,10 +44,10 @@ def commits_in(name: str, group: Group) -> Iterator[Broken | None]:
 
 
 def decisions_in(
-    known: Mapping[str, Transaction], before: Mapping[str, TransactionRecord | None], cause: object
+    transactions: Mapping[str, Transaction], before: Mapping[str, TransactionRecord | None], cause: object
 ) -> Iterator[Broken | None]:
-    """Whether what is being written of each transactional id may be; ``before`` was being written before the step."""
-    for name, transaction in known.items():
+    """The record that is being written of each transactional id may be; ``before`` was under way before the step."""
+    for name, transaction in transactions.items():
         now = None if transaction.next is None else transaction.next.record
         if now is None or now is before.get(name):
             continue
@@ -59,12 +59,12 @@ def decisions_in(
 
 
 def records_under_way(coordinator: TransactionCoordinator) -> dict[str, TransactionRecord | None]:
-    """What is being written of each transactional id."""
-    return {name: None if each.next is None else each.next.record for name, each in coordinator.known().items()}
+    """The record that is being written of each transactional id."""
+    return {name: None if each.next is None else each.next.record for name, each in coordinator.transactions().items()}
 
 
 def markers_in(coordinator: TransactionCoordinator, effects: Sequence[Effect]) -> Iterator[Broken | None]:
-    """Whether the markers that a step sends are of committed decisions."""
+    """The markers that a step sends are of committed decisions."""
     for effect in effects:
         if type(effect) is Deliver and type(effect.message) is messages.WriteTxnMarkers:
             batch = effect.message.batch
@@ -81,13 +81,15 @@ def _decided(batches: Sequence[RecordBatch], producer_id: int) -> TransactionRec
 
 
 def transactions_loaded(coordinator: TransactionCoordinator) -> Iterator[Broken | None]:
-    """Whether a new coordinator of transactions knows what its log says."""
-    known = {name: each.record for name, each in coordinator.known().items() if each.record.producer_epoch != NONE}
-    yield loaded_as_logged("transactional ids", known, logged_decisions(coordinator.loaded()))
+    """A new coordinator of transactions knows what its log says."""
+    loaded = {
+        name: each.record for name, each in coordinator.transactions().items() if each.record.producer_epoch != NONE
+    }
+    yield loaded_as_logged("transactional ids", loaded, logged_decisions(coordinator.loaded()))
 
 
 def groups_loaded(coordinator: GroupCoordinator) -> Iterator[Broken | None]:
-    """Whether a new coordinator of groups knows what its log says."""
+    """A new coordinator of groups knows what its log says."""
     _, groups = coordinator.described()
     logged = logged_groups(coordinator.loaded())
     for name in groups.keys() | logged.keys():
@@ -110,16 +112,16 @@ def _epochs(group: Group) -> dict[str, int]:
 
 
 def transactions_in(node: NodeId, log: MemoryLog, logged: LoggedTransactions) -> Broken | None:
-    """What began below the part that was cleaned or dropped is not all there to be read."""
-    known, limit = log.producers.transactions, max(log.start_offset, log.cleaned_to)
-    if not limit and len(known.aborted) == len(logged.aborted) and known.open == logged.open:
-        last = known.aborted[-1] if known.aborted else None
+    """A log and its index agree, as far as transactions began above the part that was cleaned or dropped."""
+    index, limit = log.producers.transactions, max(log.start_offset, log.cleaned_to)
+    if not limit and len(index.aborted) == len(logged.aborted) and index.open == logged.open:
+        last = index.aborted[-1] if index.aborted else None
         if last is None or (last.producer_id, last.first_offset, last.marker_offset) == logged.aborted[-1]:
             return None
-    earlier = {each.marker_offset for each in known.aborted if each.first_offset < limit}
-    earlier_open = {producer_id for producer_id, first in known.open.items() if first < limit}
-    aborted = [(a.producer_id, a.first_offset, a.marker_offset) for a in known.aborted if a.first_offset >= limit]
-    opened = {producer_id: first for producer_id, first in known.open.items() if first >= limit}
+    earlier = {each.marker_offset for each in index.aborted if each.first_offset < limit}
+    earlier_open = {producer_id for producer_id, first in index.open.items() if first < limit}
+    aborted = [(a.producer_id, a.first_offset, a.marker_offset) for a in index.aborted if a.first_offset >= limit]
+    opened = {producer_id: first for producer_id, first in index.open.items() if first >= limit}
     seen_aborted = [each for each in logged.aborted if each[1] >= limit and each[2] not in earlier]
     seen_open = {who: first for who, first in logged.open.items() if first >= limit and who not in earlier_open}
     return transactions_as_logged(node, (opened, aborted), (seen_open, seen_aborted))

@@ -236,11 +236,11 @@ _FOLLOWING: Final = {
 }
 
 
-def transactions_as_logged(broker: NodeId, known: object, logged: object) -> Broken | None:
+def transactions_as_logged(broker: NodeId, has: object, logged: object) -> Broken | None:
     """A replica knows the open and the aborted transactions that its log shows, and no other (rule 35)."""
-    if known == logged:
+    if has == logged:
         return None
-    return "transactions-as-logged", f"broker {broker} knows {known}, and its log has {logged}"
+    return "transactions-as-logged", f"broker {broker} knows {has}, and its log has {logged}"
 
 
 def producers_grow(broker: NodeId, producer_id: int, before: int, after: int, offset: int) -> Broken | None:
@@ -279,13 +279,13 @@ def marker_as_decided(producer: tuple[int, int], decided: TransactionRecord | No
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 
-def loaded_as_logged(what: str, known: object, logged: object) -> Broken | None:
+def loaded_as_logged(what: str, has: object, logged: object) -> Broken | None:
     """A new coordinator knows what its log says, of what is pending too (rules 40 and 45)."""
-    return None if known == logged else ("loaded-as-logged", f"{what}: it knows {known}, and its log has {logged}")
+    return None if has == logged else ("loaded-as-logged", f"{what}: it knows {has}, and its log has {logged}")
 
 
 def commit_of_a_member(group: str, member: str, epoch: int, members: Mapping[str, int]) -> Broken | None:
-    """A commit is of a member in its present epoch or generation; of none only while there is none (rules 44, 55)."""
+    """A commit is of a member in its present epoch or generation; of a stranger while it has no member (44, 55)."""
     if members.get(member) == epoch or (not members and epoch == NONE):
         return None
     return "commit-of-a-member", f"{group}: {member!r} commits in {epoch}, and the members are {dict(members)}"
@@ -301,7 +301,7 @@ def one_member_a_partition(group: str, held: Mapping[str, Collection[object]]) -
 def member_lives_by_its_session(
     group: str, member: str, silent_us: int, session_us: int, *, given_up: bool
 ) -> Broken | None:
-    """A member is given up once it was silent for its own session, whoever else is heard, and not before (43, 54)."""
+    """A member is given up once it was silent for its own session, though others are heard, and not before (43, 54)."""
     if given_up is (silent_us > session_us):
         return None
     what = "is given up" if given_up else "is kept"
@@ -319,9 +319,9 @@ def offsets_live_with_members(group: str, members: int, idle_us: int, retention_
 # --- what goes from a log --------------------------------------------------------------------------------------------
 
 
-def cleaning_keeps(broker: NodeId, what: str, offset: int) -> Broken | None:
+def cleaning_keeps(broker: NodeId, what: str, offset: int, *, is_kept: bool) -> Broken | None:
     """Cleaning keeps the newest committed record of each key, and the last batch of each producer (rules 31, 32)."""
-    return "cleaning-keeps", f"broker {broker} has cleaned {what} at {offset} away"
+    return None if is_kept else ("cleaning-keeps", f"broker {broker} has cleaned {what} at {offset} away")
 
 
 def tombstone_stays(broker: NodeId, offset: int, age_us: int, retention_us: int) -> Broken | None:

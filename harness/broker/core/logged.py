@@ -1,4 +1,4 @@
-"""What logs say of transactions and of groups, read anew: what the invariants hold a broker's state against.
+"""Reads logs for what they say of transactions and of groups: invariants hold a broker's state against it.
 
 Written from the rules, and not from the code that keeps the same while a log grows.
 """
@@ -92,9 +92,9 @@ class _GroupsRead:
                 else:
                     self._remember(*placed)
 
-    def _remember(self, key: RecordKey, partition: TopicPartition, at: int, offset: CommittedOffset) -> None:
-        if self._placed.get(key, -1) < at:
-            self._placed[key] = at
+    def _remember(self, key: RecordKey, partition: TopicPartition, log_offset: int, offset: CommittedOffset) -> None:
+        if self._placed.get(key, -1) < log_offset:
+            self._placed[key] = log_offset
             self.groups[key.group].offsets[partition] = offset
 
     def _delete(self, group: LoggedGroup, key: RecordKey) -> None:

@@ -265,7 +265,7 @@ class TransactionCoordinator(Coordinator):
         records = {} if error else {name: each.record for name, each in self._transactions.items()}
         return error, {name: record for name, record in records.items() if record.producer_epoch != NONE}
 
-    def known(self) -> dict[str, Transaction]:
+    def transactions(self) -> dict[str, Transaction]:
         """Every transactional id with what is under way; none while this broker cannot tell. This has no effect."""
         return self._transactions if self.ready() is not None else {}
 

@@ -106,7 +106,7 @@ class CoordinatorNode:
         return sent, self._settle(), broken
 
     def _under_way(self) -> Any:
-        """What it is having written; None while it does not coordinate."""
+        """The changes that it has under way; None while it does not coordinate."""
         raise NotImplementedError
 
     def _broken(self, before: Any, message: Message | None, sent: Sequence[Deliver]) -> Iterator[Broken | None]:

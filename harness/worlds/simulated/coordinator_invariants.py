@@ -1,7 +1,7 @@
 """The invariants of coordinators, asked of a broker after each step that may have changed what it coordinates.
 
 What a coordinator knew before a step is kept here, as are the moments at which members were heard: the rules do not
-hang on the coordinator's own word. A coordinator that was frozen is believed anew from its next regular look on.
+hang on the coordinator's own word. A coordinator that was frozen is believed again from its next regular look on.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMMITS_MAX: Final = 30
 
 
 class _Heard(msgspec.Struct):
-    """When a member was heard: for sure, or maybe; and whether it waited for an answer at the last look."""
+    """The times at which a member was heard, for sure or maybe; ``waits``: it waited for an answer at the last look."""
 
     surely_us: int
     maybe_us: int
@@ -95,7 +95,7 @@ class CoordinatorInvariants:
         if epoch != replica.leader_epoch:
             before = {}
             yield from transactions_loaded(coordinator)
-        yield from decisions_in(coordinator.known(), before, cause)
+        yield from decisions_in(coordinator.transactions(), before, cause)
         yield from markers_in(coordinator, effects)
         self._decisions[node] = (replica.leader_epoch, records_under_way(coordinator))
 
@@ -124,9 +124,9 @@ class CoordinatorInvariants:
                 yield from commits_in(name, group)
                 yield from self._given_up(seen, name, group, cause, now_us)
                 seen.changes[name] = group.next
-            known = (group.offsets.everything(), group.offsets.pending())
-            if group.members or known != seen.offsets.get(name):
-                seen.busy_us[name], seen.offsets[name] = now_us, known
+            offsets = (group.offsets.everything(), group.offsets.pending())
+            if group.members or offsets != seen.offsets.get(name):
+                seen.busy_us[name], seen.offsets[name] = now_us, offsets
             if looks:
                 yield from self._kept(seen, name, group, now_us)
             if committed:
@@ -156,7 +156,7 @@ class CoordinatorInvariants:
                 heard.surely_us = now_us
 
     def _given_up(self, seen: _Groups, name: str, group: Group, cause: object, now_us: int) -> Iterator[Broken | None]:
-        """A change that is due by time: who goes was silent, and offsets go with nobody there."""
+        """A change that is due by time: who goes was silent, and offsets go when no member is there."""
         change = group.next
         if type(cause) is not Timer or change is None or change.answer is not None:
             return
@@ -170,10 +170,10 @@ class CoordinatorInvariants:
                 yield member_lives_by_its_session(name, member, silent_us, self._session_us, given_up=True)
 
     def _kept(self, seen: _Groups, name: str, group: Group, now_us: int) -> Iterator[Broken | None]:
-        """After a look of the coordinator nobody is there whose session is over."""
+        """After a look of the coordinator no member is there whose session is over."""
         for member, session_us in _sessions(group, self._session_us):
             if group.classic is None and group.next is not None:
-                return  # While a change is under way nobody is given up.
+                return  # While a change is under way no member is given up.
             silent_us = now_us - max(seen.heard[name, member].maybe_us, seen.steady_us)
             yield member_lives_by_its_session(name, member, silent_us, session_us, given_up=False)
 

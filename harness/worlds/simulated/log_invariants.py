@@ -41,7 +41,7 @@ class Newest(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct):
-    """What was read of one log: up to ``end``, the last batch of which is ``last``; of keys what is committed."""
+    """The part of one log that was read: up to ``end``, with ``last`` as its last batch; of keys what is committed."""
 
     log: MemoryLog
     end: int
@@ -97,10 +97,13 @@ class LogInvariants:
                 yield tombstone_stays(node, newest.offset, age_us, config.delete_retention_ms * 1000)
                 del seen.newest[key]
             else:
-                yield cleaning_keeps(node, "the newest record of a key", newest.offset)
+                yield cleaning_keeps(node, "the newest record of a key", newest.offset, is_kept=False)
         for producer_id, batch in seen.producers.items():
-            if log.start_offset <= batch.base_offset < log.cleaned_to and not _has_batch(log, batch.base_offset):
-                yield cleaning_keeps(node, f"the last batch of producer {producer_id}", batch.base_offset)
+            if log.start_offset <= batch.base_offset < log.cleaned_to:
+                is_kept = _has_batch(log, batch.base_offset)
+                yield cleaning_keeps(
+                    node, f"the last batch of producer {producer_id}", batch.base_offset, is_kept=is_kept
+                )
 
     def _read(self, node: NodeId, seen: _Seen, config: TopicConfig) -> Iterator[Broken | None]:
         for batch in _batches_from(seen.log, seen.end):

@@ -89,8 +89,8 @@ def test_a_dependency_is_tight_if_the_operations_overlap_by_one_event(order: str
         seen.add(who)
         events.append((0.0, who, kind, micro))
     batch = _stored(events)
-    found = dependencies(batch.log, batch.ww_deps)
-    assert sorted(tight(batch.log, found).tolist()) == expected
+    depending = dependencies(batch.log, batch.ww_deps)
+    assert sorted(tight(batch.log, depending).tolist()) == expected
 
 
 @pytest.mark.parametrize("swap", [False, True])

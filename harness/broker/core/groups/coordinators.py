@@ -41,7 +41,7 @@ class GroupCoordinators:
         return self.on(TopicPartition(OFFSETS_TOPIC, serving_partition(group, partitions)))
 
     def ready(self) -> list[GroupCoordinator]:
-        """Those that coordinate now."""
+        """The coordinators that coordinate now."""
         return [each for each in self._by_log.values() if each.ready() is not None]
 
     def ask(self, message: messages.GroupRequest) -> None:

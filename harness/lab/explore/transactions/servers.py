@@ -147,7 +147,7 @@ class TransactionCoordinatorNode(CoordinatorNode):
         if coordinator.ready() is not None:
             if before is None:
                 yield from transactions_loaded(coordinator)
-            yield from decisions_in(coordinator.known(), before or {}, message)
+            yield from decisions_in(coordinator.transactions(), before or {}, message)
             yield from markers_in(coordinator, sent)
 
     def part(self) -> CoordinatorCopy:

@@ -92,7 +92,7 @@ WRONG_RULES: Final = (
         "a new coordinator knows no offsets that are pending",
         f"{CORE}/groups/coordinator.py",
         "        self._keep(group, {partition: offset}, batch.base_offset, batch.producer_id)",
-        "        if not batch.transactional:\n            self._keep(group, {partition: offset}, batch.base_offset, NONE)",
+        "        batch.transactional or self._keep(group, {partition: offset}, batch.base_offset, NONE)",
         "pipelines",
         "loaded-as-logged",
     ),
@@ -144,8 +144,8 @@ def test_a_hunt_notices_a_wrong_rule_and_is_silent_without_it(rule: WrongRule) -
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout)
-    assert found is not None, "not noticed"
-    run, rang = found
+    alarm = json.loads(done.stdout)
+    assert alarm is not None, "not noticed"
+    run, rang = alarm
     assert rule.rings in rang
     assert alarmed(rule.portfolio, rule.changed, run + 1) is None
