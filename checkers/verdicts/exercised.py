@@ -33,6 +33,8 @@ from workloads import ACKS_ALL, Settings
 #: The reason why a run of an older version cannot say what it put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
 _RAISE_WRITES: Final = "raise writes_per_second, or runs"
+#: A producer that waits for the end of each transaction writes no faster by the number.
+_RAISE_PRODUCERS: Final = "raise producers, or runs"
 _RAISE_FAULTS: Final = "raise count and duration_ms, or runs"
 #: A script says its faults and writes itself.
 _RAISE_RUNS: Final = "raise runs"
@@ -134,6 +136,11 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         """True if every judged run says what it put to the test."""
         return self.telling == self.judged
 
+    @property
+    def _more_writes(self) -> str:
+        """The advice where more writes are needed."""
+        return _RAISE_PRODUCERS if self.transactions else _RAISE_WRITES
+
     def of(self, families: Iterable[str]) -> dict[str, FamilyExercised]:
         """The counts of ``families``, also of one without effect."""
         return {name: self.families.get(name, FamilyExercised()) for name in families}
@@ -158,7 +165,10 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
 
         ``why_unjudged`` is why runs could not be judged, if that is known.
         """
-        lacks = [_family_lacks(name, family, exercised_min, at_stake_min) for name, family in self.of(families).items()]
+        lacks = [
+            _family_lacks(name, family, exercised_min, self._more_writes, at_stake_min)
+            for name, family in self.of(families).items()
+        ]
         if self.judged < self.runs:
             why = f": {why_unjudged}" if why_unjudged else ""
             lacks.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged{why}")
@@ -200,7 +210,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             impossible = (f"{name}: {_impossible(family)}" for name, family in own.items() if family.why_not)
             return self.lacks(()) or next(impossible, _NO_FAULT)
         lacks = (
-            _family_lacks(name, family, min(exercised_min, max(family.took_effect, 1))) for name, family in own.items()
+            _family_lacks(name, family, min(exercised_min, max(family.took_effect, 1)), self._more_writes)
+            for name, family in own.items()
         )
         return "; ".join(lack for lack in (self.lacks(()), *lacks) if lack)
 
@@ -281,19 +292,19 @@ def _was_less(receipt: Receipt, settings: Settings) -> bool:
     return bool(receipt.degraded_to) and not _spared(receipt, settings)
 
 
-def _family_lacks(name: str, family: FamilyExercised, enough: int, at_stake_min: int = 0) -> str:
+def _family_lacks(name: str, family: FamilyExercised, enough: int, more_writes: str, at_stake_min: int = 0) -> str:
     scripted = SCRIPTED.fullmatch(name)
     if family.exercised >= enough:
         writes = family.writes_at_stake
         few = not scripted and writes is not None and writes < at_stake_min
-        return f"{name}: {writes:,} of at least {at_stake_min:,} writes were at stake; {_RAISE_WRITES}" if few else ""
+        return f"{name}: {writes:,} of at least {at_stake_min:,} writes were at stake; {more_writes}" if few else ""
     wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"
     if not family.took_effect and family.why_not:
         return f"{wanted}, {_impossible(family)}"
     if family.took_effect < enough:
         others = f", others cannot be done here ({family.why_not})" if family.why_not else ""
         return f"{wanted}, {family.took_effect} took effect{others}; {_RAISE_RUNS if scripted else _RAISE_FAULTS}"
-    return f"{wanted}, of {family.took_effect} that took effect; {_RAISE_RUNS if scripted else _RAISE_WRITES}"
+    return f"{wanted}, of {family.took_effect} that took effect; {_RAISE_RUNS if scripted else more_writes}"
 
 
 def _impossible(family: FamilyExercised) -> str:

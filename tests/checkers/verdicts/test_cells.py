@@ -16,7 +16,7 @@ from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.exercised import OLDER, FamilyExercised
+from checkers.verdicts.exercised import OLDER, FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
 from checkers.verdicts.verdict import RunFacts, Verdict
@@ -445,6 +445,16 @@ def test_what_prepares_for_a_fault_is_none_of_its_family() -> None:
     assert kills(only(run(SAFE, run_verdict))) == (2, 0)
     run_verdict.faults[1].took_effect = False
     assert kills(only(run(SAFE, run_verdict))) == (1, 0)
+
+
+@pytest.mark.parametrize(("transactions", "advice"), [(0, "raise writes_per_second"), (4, "raise producers")])
+def test_a_workload_that_waits_for_the_ends_of_transactions_is_not_told_to_write_faster(
+    transactions: int, advice: str
+) -> None:
+    exercised = RunsExercised(
+        recovered=1, acknowledged=9, transactions=transactions, aborted_passed=1, families={"kill": FamilyExercised(3)}
+    )
+    assert exercised.lacks(["kill"]).endswith(f"of 3 that took effect; {advice}, or runs")
 
 
 def test_a_run_alone_lacks_what_one_of_its_own_families_lacks() -> None:
