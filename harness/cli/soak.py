@@ -32,7 +32,7 @@ from harness.ground.errors import NamedWronglyError
 from harness.ground.machine.this_call import this_command, utc_now
 from harness.ground.progress import Progress
 from harness.plan import Plan, read_plan
-from harness.records.files import PLAN_FILE, exact_campaign, files_of, new_campaign
+from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
 
 #: Seeds of soaks, exact in JSON everywhere.
 SEEDS: Final = 2**48
@@ -112,17 +112,11 @@ def soak(
     if asked.for_s is not None:
         _warn_if_short(terminal, plan, asked.for_s)
     earlier = read_nights(nights, out or RESULTS)
-    directory = _directory_of(plan, out)
+    # A soak of this plan that was killed before it was written down is begun again.
+    unbegun = out if out and is_unbegun(out, plan) else None
+    directory = unbegun or (exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak"))
     write_plan(plan, directory)
     return _perform(terminal, directory, plan, asked, earlier)
-
-
-def _directory_of(plan: Plan, out: Path | None) -> Path:
-    """The soak's directory: a new one, or that of a soak of this plan which was killed before it was written down."""
-    if out is None:
-        return new_campaign(RESULTS, f"{plan.name}-soak")
-    with files_of(out):
-        return out if is_unbegun(out, plan) else exact_campaign(out)
 
 
 def _resume(terminal: Terminal, directory: Path, given: Mapping[str, object], begun_with: Sequence[str]) -> int:

@@ -271,12 +271,13 @@ _UNFINISHED: Final = re.compile(r"\..+\.\d+")
 
 
 def is_unbegun(directory: Path, plan: Plan) -> bool:
-    """True where ``directory`` has nothing but files of this plan: whoever wrote them was killed before all else."""
+    """True where ``directory`` has nothing but files of this plan: what wrote them was killed before all else."""
     if not directory.is_dir():
         return False
     written = _written_first(plan)
-    files = [path for path in directory.iterdir() if not _UNFINISHED.fullmatch(path.name)]
-    return all(path.is_file() and written.get(path.name) == path.read_bytes() for path in files)
+    with files_of(directory):
+        files = [path for path in directory.iterdir() if not _UNFINISHED.fullmatch(path.name)]
+        return all(path.is_file() and written.get(path.name) == path.read_bytes() for path in files)
 
 
 def _written_first(plan: Plan) -> dict[str, bytes]:
