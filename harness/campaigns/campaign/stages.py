@@ -271,7 +271,7 @@ _UNFINISHED: Final = re.compile(r"\..+\.\d+")
 
 
 def is_unbegun(directory: Path, plan: Plan) -> bool:
-    """True where ``directory`` has nothing but files of this plan: what wrote them was killed before all else."""
+    """True where ``directory`` has nothing but files of this plan: a campaign was killed before its first run."""
     if not directory.is_dir():
         return False
     written = _written_first(plan)

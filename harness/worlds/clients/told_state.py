@@ -121,7 +121,7 @@ def _assigned(group: Any) -> tuple[bool, ...] | None:
 
 
 def _assigned_by_leader(group: Any) -> tuple[bool, ...] | None:
-    """Of a classic group, which tells what its leader assigned while it is stable, and nothing in a rebalance."""
+    """Say of each member of a classic group if it has log partitions; in a rebalance the group tells of none."""
     if group.error_code:
         return None
     told = (member.member_assignment for member in group.members)
