@@ -38,9 +38,10 @@ TLS = '[worlds.kafka.security]\nprotocol = "SSL"\n'
 
 
 @pytest.fixture
-def plain_server() -> Iterator[str]:
+def plain_server(ports: Ports) -> Iterator[str]:
     """A server that does not understand TLS: it hangs up."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    host, port = ports.take("127.0.0.1")
+    with socket.create_server((host, port)) as server:
 
         def serve() -> None:
             with suppress(OSError):
@@ -50,7 +51,7 @@ def plain_server() -> Iterator[str]:
                         connection.recv(1_000)
 
         threading.Thread(target=serve, daemon=True).start()
-        yield "{}:{}".format(*server.getsockname())
+        yield f"{host}:{port}"
         server.shutdown(socket.SHUT_RDWR)
 
 

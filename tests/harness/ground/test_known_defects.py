@@ -20,6 +20,8 @@ from workloads import Settings
 ROOT = Path(__file__).parents[3]
 #: The settings of every cell here, if nothing else is said: acks=all with idempotence.
 SAFE = Settings(enable_idempotence=True, min_insync_replicas=2)
+#: The mark of finding 008.
+(MARK,) = {mark for defect in product_findings()["008"].defect for mark in defect.marks.values()}
 
 
 def a_record(**worlds: WorldRuns) -> CampaignRecord:
@@ -117,7 +119,16 @@ def test_a_finding_fits_by_client_world_anomaly_and_settings(
 ) -> None:
     (cell,) = night("1", run_lines(settings, runs=1, world=world)).cells.values()
     brokers = ran_by(None, cell)
-    assert fits(product_findings()[number], cell, anomaly, [*brokers, Ran(client)]) is fitting
+    marked = msgspec.structs.replace(cell, marks={"1": MARK})
+    assert fits(product_findings()[number], marked, (anomaly, "1"), [*brokers, Ran(client)]) is fitting
+
+
+def test_finding_008_is_told_by_its_mark() -> None:
+    (cell,) = night("1", run_lines(SAFE, runs=1, world="kafka")).cells.values()
+    marked = msgspec.structs.replace(cell, marks={"1": MARK})
+    finding, kafka = product_findings()["008"], ran_by(None, cell)
+    assert fits(finding, marked, ("torn-transaction", "1"), kafka)
+    assert not fits(finding, marked, ("torn-transaction", "2"), kafka)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_a_finding_fits_by_client_world_anomaly_and_settings(
 def test_a_finding_does_not_fit_a_release_without_it(*, release: str, fitting: bool) -> None:
     (cell,) = night("1", run_lines(SAFE, runs=1, world="kafka")).cells.values()
     finding = product_findings()["012"]
-    assert fits(finding, cell, "group-went-back", [Ran("kafka", release)]) is fitting
+    assert fits(finding, cell, ("group-went-back", ""), [Ran("kafka", release)]) is fitting
     record = a_record(kafka=WorldRuns(planned=1, version=release or msgspec.UNSET))
     assert ran_by(record, cell) == [Ran("kafka", release)]
 
@@ -149,6 +160,6 @@ def test_a_finding_of_a_client_looks_at_each_release_that_took_turns() -> None:
     record = a_record(
         processes=WorldRuns(planned=1, client="java", client_version="4.3.1", other_clients=("java:3.9.2",))
     )
-    assert fits(finding, cell, "duplicate", ran_by(record, cell))
+    assert fits(finding, cell, ("duplicate", ""), ran_by(record, cell))
     record.worlds["processes"].other_clients = ("java:4.2.0",)
-    assert not fits(finding, cell, "duplicate", ran_by(record, cell))
+    assert not fits(finding, cell, ("duplicate", ""), ran_by(record, cell))

@@ -70,7 +70,7 @@ def test_a_choice_of_several_that_cannot_run_is_to_be_excluded() -> None:
 
 def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -> None:
     runs = read_plan(PLANS / "kafka-consume-transform-produce.toml").runs()
-    assert len(runs) == 6
+    assert len(runs) == 18
     assert {run.settings["group.protocol"] for run in runs} == {"classic", "consumer"}
 
 
