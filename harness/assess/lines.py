@@ -12,7 +12,6 @@ from harness.assess.sentences import (
     Said,
     clean_said,
     clean_words,
-    first_change,
     gathered,
     heading,
     left_title,
@@ -24,9 +23,9 @@ from harness.assess.sentences import (
     promises_said,
     settings_words,
     story_words,
+    table_of,
     without_common,
     worst_first,
-    worst_of,
 )
 from harness.records.assessment_file import Assessed, Assessment, Concern
 
@@ -81,10 +80,10 @@ def _verdicts(assessment: Assessment, *, details: bool) -> Iterator[str]:
 def _table(assessment: Assessment) -> Iterator[str]:
     several = len({group.producer for group in assessment.groups}) > 1
     producers = ["producer"] if several else []
-    rows = [["topics", *producers, "answer", "first change"]]
-    for group in assessment.groups:
-        producer = [group.producer] if several else []
-        rows.append([names_of(group.topics), *producer, worst_of(group), first_change(group)])
+    told = [
+        [row.topics, *([row.producer] if several else []), row.answer, row.first_change] for row in table_of(assessment)
+    ]
+    rows = [["topics", *producers, "answer", "first change"], *told]
     widths = [min(max(map(len, column)), CELL_MAX) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]

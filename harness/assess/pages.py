@@ -11,7 +11,6 @@ from harness.assess.sentences import (
     REASONS_MAX,
     TITLES,
     clean_words,
-    first_change,
     gathered,
     heading,
     measured_words,
@@ -20,6 +19,7 @@ from harness.assess.sentences import (
     price_words,
     settings_words,
     story_words,
+    table_of,
     without_common,
     worst_first,
     worst_of,
@@ -38,10 +38,11 @@ def as_page(assessment: Assessment) -> str:
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
     environment.filters.update(price=price_words, measured=measured_words)
-    environment.filters.update(counted=counted, worst=worst_of, change=first_change, own=without_common)
+    environment.filters.update(counted=counted, own=without_common)
     template = environment.get_template("assessment.html.j2")
     return template.render(
         assessment=assessment,
+        table=table_of(assessment),
         heading=heading(assessment),
         requirements=sorted(assessment.requirements, key=lambda requirement: requirement.met),
         common=gathered(assessment, ("defect",)),
@@ -81,8 +82,7 @@ def _markdown(assessment: Assessment) -> Iterator[str]:
             yield from (f"- {_escaped(text)}" for text in texts)
     if assessment.groups:
         yield from ("", "| topics | producer | answer | first change |", "|---|---|---|---|")
-        for group in assessment.groups:
-            yield _row(names_of(group.topics), group.producer, worst_of(group), first_change(group))
+        yield from (_row(*row) for row in table_of(assessment))
     for group in assessment.groups:
         yield from _group(group)
     if common := gathered(assessment, ("defect",)):

@@ -20,6 +20,8 @@ from workloads import NEVER
 #: A new leader needs a session to end, and clients need to hear of it.
 _SPARE_MS: Final = 3_000
 _MS_A_DAY: Final = 86_400_000
+#: Units of time that people use, the longest first, in milliseconds.
+_UNITS_MS: Final = {"day": _MS_A_DAY, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1}
 
 
 def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Concern]:
@@ -41,7 +43,7 @@ def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Concern]:
     if (retention := group.settings.get("retention.ms")) and 0 <= whole(retention, NEVER) < OUTAGE_MS:
         yield risk(
             "retention",
-            f"retention.ms={retention} ({whole(retention, 0) / _MS_A_DAY:.3g} days) is shorter than an outage of a "
+            f"retention.ms={retention} ({_span(whole(retention, 0))}) is shorter than an outage of a "
             "weekend: records that no group has read by then are deleted",
             f"retention.ms of {OUTAGE_MS} or more",
             "disk space",
@@ -153,3 +155,10 @@ def _of_consumer(consumer: Client, producer: Client) -> Iterator[Concern]:
             "enable.auto.commit=false, and a commit after the processing",
             "a few lines in the application",
         )
+
+
+def _span(span_ms: int) -> str:
+    """A time in the longest unit of which it has one."""
+    unit, unit_ms = next(((name, ms) for name, ms in _UNITS_MS.items() if span_ms >= ms), ("millisecond", 1))
+    number = f"{span_ms / unit_ms:.3g}"
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"

@@ -31,6 +31,7 @@ BROKEN_NOW: Final = "broken now"
 _WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
 #: Every word for a group, the worst first.
 _ANSWERS: Final = (BROKEN_NOW, NOT_PROMISED, *_WORST.values(), CLEAN)
+_EVERY: Final = "every topic"
 _NUMBER: Final = re.compile(r"\d+")
 #: The first word of a further reason of a promise, unless it is a setting's name.
 _BEGINNING: Final = re.compile(r"(?<=\)\. )[a-z](?=[a-z]* )")
@@ -93,13 +94,30 @@ def worst_first(assessment: Assessment) -> Assessment:
     return msgspec.structs.replace(assessment, groups=tuple(groups))
 
 
-def first_change(group: Assessed) -> str:
-    """The change to begin with, and how many more there are."""
-    changes = list(dict.fromkeys(concern.change for concern in ordered(group.concerns) if concern.change))
-    if not changes:
-        return "-"
-    more = len(changes) - 1
-    return f"{changes[0]} ({more:,} more)" if more else changes[0]
+class Row(NamedTuple):
+    """A group in the table of all: its topics, its worst answer, and the change to begin with."""
+
+    topics: str
+    producer: str
+    answer: str
+    first_change: str
+
+
+def table_of(assessment: Assessment) -> list[Row]:
+    """A row for each group. What is about its topics, and not about every topic, is counted and comes first."""
+    groups = assessment.groups
+    everywhere = set.intersection(*({each.name for each in group.concerns} for group in groups)) if groups else set()
+    return [_row(group, everywhere if len(groups) > 1 else set()) for group in groups]
+
+
+def _row(group: Assessed, everywhere: Collection[str]) -> Row:
+    answer, concerns = worst_of(group), ordered(group.concerns)
+    own = [concern for concern in concerns if concern.name not in everywhere]
+    if everywhere and own and answer == _WORST["defect"]:
+        answer = f"{answer}, {len(own)} of its own"
+    changes = list(dict.fromkeys(each.change for each in (*own, *concerns) if each.change)) or ["-"]
+    more = f" ({len(changes) - 1:,} more)" if len(changes) > 1 else ""
+    return Row(names_of(group.topics), group.producer, answer, f"{changes[0]}{more}")
 
 
 def clean_words(group: Assessed) -> str:
@@ -173,7 +191,8 @@ def left_title(concern: Concern) -> str:
 
 
 def gathered(assessment: Assessment, kinds: Collection[str] = tuple(TITLES), *, left: bool = True) -> list[Said]:
-    """Every concern of these kinds once, then what is ``left``, however many groups have it.
+    """Every concern of these kinds once, then what is ``left``, however many groups have it. Defects that some topics
+    have come before those of every topic.
 
     One that several groups show is taken from the group in which most stories show it.
     """
@@ -190,7 +209,11 @@ def gathered(assessment: Assessment, kinds: Collection[str] = tuple(TITLES), *, 
     in_order = {name: index for index, name in enumerate(dict.fromkeys(names))}
     defect = TITLES["defect"]
     return sorted(
-        said, key=lambda each: (places.index(each.title), in_order[each.concern.name] if each.title == defect else 0)
+        said,
+        key=lambda each: (
+            places.index(each.title),
+            *((each.of.startswith(_EVERY), in_order[each.concern.name]) if each.title == defect else ()),
+        ),
     )
 
 
@@ -203,7 +226,7 @@ def _titled(group: Assessed, kinds: Collection[str], *, left: bool) -> Iterator[
 def _whose(groups: Sequence[Assessed], assessment: Assessment) -> str:
     topics = tuple(dict.fromkeys(name for group in groups for name in group.topics))
     all_topics = {name for group in assessment.groups for name in group.topics}
-    names = "every topic" if len(topics) == len(all_topics) > 1 else names_of(topics)
+    names = _EVERY if len(topics) == len(all_topics) > 1 else names_of(topics)
     producers = tuple(dict.fromkeys(group.producer for group in groups))
     all_producers = {group.producer for group in assessment.groups}
     return names if len(producers) == len(all_producers) else f"{names}; producer {names_of(producers)}"

@@ -19,7 +19,17 @@ from harness.assess import (
     lines_of,
 )
 from harness.assess.prices import measured_of
-from harness.assess.sentences import begun, clean_words, heading, measured_words, ordered, story_words
+from harness.assess.sentences import (
+    Row,
+    begun,
+    clean_words,
+    gathered,
+    heading,
+    measured_words,
+    ordered,
+    story_words,
+    table_of,
+)
 from harness.ground.known_defects import every_defect
 from harness.records.assessment_file import Figures, MeasuredPrice
 
@@ -61,6 +71,20 @@ FOUR = assessment(
     group("d", concerns=(DEFECT,)),
     group("e"),
 )
+
+
+def test_what_is_about_some_topics_comes_before_what_is_about_every_topic_and_is_marked() -> None:
+    """On some releases no topic is without a known defect, so only its own tell one from another."""
+    own = msgspec.structs.replace(DEFECT, name="finding-006", change="its own")
+    both = assessment(group("clean", concerns=(DEFECT,)), group("keyed", concerns=(DEFECT, own)))
+    assert table_of(both) == [
+        Row("clean", "p", "known defects", "none"),
+        Row("keyed", "p", "known defects, 1 of its own", "its own (1 more)"),
+    ]
+    assert [said.concern.name for said in gathered(both, ("defect",), left=False)] == ["finding-006", "finding-002"]
+    for text in ("\n".join(lines_of(both)), as_markdown(both), as_page(both)):
+        assert "known defects, 1 of its own" in text
+        assert text.index("finding-006") < text.index("finding-002")
 
 
 def test_every_concern_is_said_once_below_a_table_with_the_verdicts_first() -> None:

@@ -236,3 +236,14 @@ def test_risks_of_brokers_are_part_of_an_assessment(stage: Performer) -> None:
     (group,) = assess(Question(cluster, [PRODUCER]), stage, Progress()).groups
     assert "temporary-log.dirs" in {each.name for each in group.concerns}
     assert [each.name for each in of_brokers(cluster, [])] == ["temporary-log.dirs"]
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "said"),
+    [(1, "1 millisecond"), (1_000, "1 second"), (90_000, "1.5 minutes"), (7_200_000, "2 hours"), (86_400_000, "1 day")],
+)
+def test_times_are_told_in_units_of_people(retention_ms: int, said: str) -> None:
+    cluster = a_cluster(own={"retention.ms": str(retention_ms)})
+    (grouped,) = groups_of(cluster)
+    (short,) = (each for each in risks_of(grouped, cluster, PRODUCER, ()) if each.name == "retention")
+    assert f"retention.ms={retention_ms} ({said}) is shorter" in short.sentence
