@@ -53,7 +53,7 @@ from checkers.verdicts.acceptance import (
 from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
-from checkers.verdicts.exercised import FamilyExercised
+from checkers.verdicts.exercised import FamilyExercised, RunsExercised
 from checkers.verdicts.figures import FIGURES
 from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, VerdictLine, judge, named_findings
 from checkers.verdicts.matrix import (

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import VerdictLine, counted, latest_receipts, lost_in
+from checkers import RunsExercised, VerdictLine, counted, latest_receipts, lost_in
 from harness.campaigns.report.client_side import client_side
 from harness.campaigns.report.names import fault_name, moment
 from harness.campaigns.report.timeline import LOSSES, Timeline, end_of
@@ -81,8 +81,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     Where faults were planned beside the steps and none struck, it is not granted.
 
     ``faults`` are those that took effect beside the steps, by kind, ``missed`` those that were planned and did not;
-    ``broken`` are findings against the promise, by anomaly. ``lacks`` says why silence is no evidence. Lost writes
-    without a known moment are not in ``losses``: all of them where the run's history is not kept.
+    ``broken`` are findings against the promise, by anomaly, ``permitted`` those that the settings permit. ``unknown``
+    writes had no answer. ``exercised`` are the faults that met writes, by family, and ``bound`` is the largest share of
+    such faults that may lose a write, at 95 % confidence. ``lacks`` says why silence is no evidence. Lost writes that
+    went at no known moment are not in ``losses``: all of them where the run's history is not kept.
     """
 
     run: str
@@ -96,6 +98,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...]
     faults: dict[str, int]
     broken: dict[str, int]
+    permitted: dict[str, int] = {}
+    unknown: int = 0
+    exercised: dict[str, int] = {}
+    bound: float = 1.0
     missed: dict[str, int] = {}
     lacks: str = ""
     sentence: str = ""
@@ -125,6 +131,8 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
     losses = tuple(_losses(run, line, of_steps, beside))
     met = {fault.sequence: fault.acknowledged for fault in line.fault_exercise or ()}
     judgement = line.judgement
+    exercised = judgement.exercised or RunsExercised()
+    families = () if line.run is None else line.run.family.split("+")
     placed = sum(loss.writes for loss in losses)
     steps = tuple(
         msgspec.structs.replace(
@@ -149,6 +157,10 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         losses=losses,
         faults=dict(Counter(receipt.fault for receipt in beside)),
         broken=judgement.broken,
+        permitted=judgement.permitted,
+        unknown=line.exercise.unknown,
+        exercised={name: family.exercised for name, family in exercised.of(families).items()},
+        bound=exercised.bound(families),
         missed=dict(Counter(receipt.fault for receipt in others if not receipt.took_effect)),
         lacks=line.why_unknown
         or ("" if put_to_test else "none of the faults that were planned beside the steps struck"),
@@ -168,7 +180,10 @@ def sentence_of(certificate: Certificate) -> str:
     if why_not := _undone(certificate) or ("" if certificate.granted else certificate.lacks or certificate.outcome):
         return f"not certified: {why_not}"
     missed = f" ({sum(certificate.missed.values())} more did not strike)" if certificate.missed else ""
-    return f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}"
+    return (
+        f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}; at most "
+        f"{100 * certificate.bound:.0f} % of such faults lose a write (95 %; met writes: {_by_kind(certificate.exercised)})"
+    )
 
 
 def _places(certificate: Certificate) -> str:
@@ -287,7 +302,7 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
     yield f"{certificate.cell}: {certificate.sentence}"
     for step in certificate.steps:
         yield f"  {step.number}. {step_words(step)}"
-    yield f"  written: {certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
+    yield f"  written: {written_words(certificate)}"
     yield f"  other faults: {_by_kind(certificate.faults) or 'none'}"
     if certificate.missed:
         yield f"  did not strike: {_by_kind(certificate.missed)}"
@@ -296,8 +311,16 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
         yield f"  lost: {certificate.lost - placed:,} more, {UNPLACED}"
 
 
+def written_words(certificate: Certificate) -> str:
+    """The writes, and what else was seen of them than losses."""
+    told = f"{certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
+    unknown = f", {certificate.unknown:,} without an answer" if certificate.unknown else ""
+    seen = f"; permitted, and seen: {_by_kind(certificate.permitted)}" if certificate.permitted else ""
+    return f"{told}{unknown}{seen}"
+
+
 def _by_kind(faults: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in faults.items())
+    return ", ".join(f"{count:,} {kind}" for kind, count in faults.items())
 
 
 def step_words(step: StepTaken) -> str:

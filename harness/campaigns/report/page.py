@@ -14,7 +14,7 @@ from markupsafe import Markup
 from checkers import Cell, Summary, compare, counted, percent, quantile_us, seconds, settings_words
 from harness.campaigns.report.accounts import Account
 from harness.campaigns.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
-from harness.campaigns.report.certificate import loss_words
+from harness.campaigns.report.certificate import loss_words, written_words
 from harness.campaigns.report.every_state import seen_in_every_state, sentences
 from harness.campaigns.report.grid import (
     bound_of_writes,
@@ -161,6 +161,7 @@ def _environment() -> Environment:
         exercised_faults=exercised_faults,
         exercised_words=exercised_words,
         loss_words=loss_words,
+        written_words=written_words,
         percent=percent,
         ground=lambda style: f"light-dark({', '.join(style.background)})",
         known=lambda number: "not known" if number is None else f"{number:,}",

@@ -211,7 +211,7 @@ def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campai
     met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
     certificate = certified(campaign, *STEPS, acks="all", lost=0, fault_exercise=met)
     assert certificate.granted
-    assert certificate.sentence == "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault"
+    assert certificate.sentence.startswith("certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; ")
     assert [taken.writes for taken in certificate.steps] == [100, 100, 100, 0]
     assert [taken.beside for taken in certificate.steps] == [
         (), *[("kill broker 0 [leader of partition 0]",)] * 2, (),
@@ -224,7 +224,7 @@ def test_faults_that_were_planned_and_did_not_strike_are_counted_apart(campaign:
     met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
     certificate = certified(campaign, *skipped, *STEPS, acks="all", lost=0, fault_exercise=met)
     assert (certificate.faults, certificate.missed) == ({"kill": 1}, {"kill": 2})
-    assert certificate.sentence.endswith("in 4 steps, with 1 other fault (2 more did not strike)")
+    assert "in 4 steps, with 1 other fault (2 more did not strike); at most" in certificate.sentence
     assert "  did not strike: 2 kill" in as_lines(certificate)
 
 
@@ -269,3 +269,33 @@ def test_the_page_has_the_steps_and_the_loss(campaign: Campaign) -> None:
     assert "Upgrades, step by step" in page
     assert certificate.sentence in page
     assert "4 writes during step 2 at 5.900 s" in page
+
+
+def test_a_certificate_has_its_bound_and_all_that_was_seen(campaign: Campaign) -> None:
+    exercise = Exercise(
+        attempted=900,
+        acknowledged=800,
+        acknowledged_in_fault=300,
+        rejected=20,
+        unknown=80,
+        records_read=3_000,
+        drained=True,
+    )
+    met = [FaultExercise(sequence=step.sequence, acknowledged=100) for step in STEPS]
+    certificate = certified(
+        campaign,
+        *STEPS,
+        lost=0,
+        exercise=exercise,
+        fault_exercise=met,
+        anomalies={"duplicate": [{"key": PARTITION, "value": 7, "count": 2, "offsets": [1, 2]}]},
+        counts={"duplicate": 282},
+    )
+    assert certificate.exercised == {"upgrade": 3}
+    assert certificate.sentence == (
+        "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; at most 63 % of such faults lose a write "
+        "(95 %; met writes: 3 upgrade)"
+    )
+    assert "  written: 800 of 900 writes acknowledged, 80 without an answer; permitted, and seen: 282 duplicate" in [
+        *as_lines(certificate)
+    ]
