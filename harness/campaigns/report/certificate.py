@@ -182,7 +182,8 @@ def sentence_of(certificate: Certificate) -> str:
     missed = f" ({sum(certificate.missed.values())} more did not strike)" if certificate.missed else ""
     return (
         f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}; at most "
-        f"{100 * certificate.bound:.0f} % of such faults lose a write (95 %; met writes: {_by_kind(certificate.exercised)})"
+        f"{100 * certificate.bound:.0f} % of such faults lose a write "
+        f"(95 %; met writes: {_by_kind(certificate.exercised)})"
     )
 
 

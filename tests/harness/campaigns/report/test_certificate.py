@@ -293,8 +293,8 @@ def test_a_certificate_has_its_bound_and_all_that_was_seen(campaign: Campaign) -
     )
     assert certificate.exercised == {"upgrade": 3}
     assert certificate.sentence == (
-        "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; at most 63 % of such faults lose a write "
-        "(95 %; met writes: 3 upgrade)"
+        "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; at most 63 % of such faults lose "
+        "a write (95 %; met writes: 3 upgrade)"
     )
     assert "  written: 800 of 900 writes acknowledged, 80 without an answer; permitted, and seen: 282 duplicate" in [
         *as_lines(certificate)
