@@ -34,7 +34,11 @@ ELSEWHERE: Final = (
     ("a cluster in another terminal", r"(cluster |heal results/cluster)", "tests/harness/runs/cluster"),
     ("Kafka and a night", r"soak plans/soak.toml --for 8h", "tests/harness/campaigns/soak"),
     ("a night with a finding", r"accept results/night", "tests/harness/cli/test_accept_command.py"),
-    ("output beside it", r"(compare results/reference|plan ackproof/pull-request|init ci)", "tests/packaging"),
+    (
+        "output beside it",
+        r"(compare results/reference|accept results/reference|plan ackproof/pull-request|init ci)",
+        "tests/packaging",
+    ),
     ("minutes, in which every cell is performed", r"(stories|hunt --seconds 60)$", "tests/harness/runs/stories"),
     ("minutes, and a campaign", r"(explore killed|report results/default)", "tests/harness/lab/explore"),
 )

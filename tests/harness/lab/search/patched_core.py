@@ -34,8 +34,8 @@ def plant(file: str, right: str, wrong: str) -> None:
 
 def alarmed(portfolio: str, changed: Mapping[str, Mapping[str, Any]], most: int) -> tuple[int, list[str]] | None:
     """The first of ``most`` runs with an alarm, and what rang."""
+    from harness.lab.search.all_portfolios import EVERYTHING  # noqa: PLC0415 - only now
     from harness.lab.search.hunting import alarms_of  # noqa: PLC0415 - only now
-    from harness.lab.search.portfolios import EVERYTHING  # noqa: PLC0415 - only now
 
     chosen = next(each for each in EVERYTHING if each.name == portfolio)
     for number in range(most):
