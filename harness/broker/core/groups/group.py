@@ -89,10 +89,9 @@ class Group(msgspec.Struct, eq=False):
 
     @property
     def assigned(self) -> int:
-        """The number of members that have something to read."""
+        """The number of members that have something to read; in a rebalance, too, as Kafka tells it."""
         if self.classic is not None:
-            stable = self.classic.state is State.STABLE
-            return sum(stable and bool(member.told.assignment) for member in self.classic.members.values())
+            return sum(bool(member.told.assignment) for member in self.classic.members.values())
         return sum(bool(member.assigned) for member in self.record.members.values())
 
     @property

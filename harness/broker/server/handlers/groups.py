@@ -255,7 +255,7 @@ def _reply_error(call: Call, answer: core.GroupAnswer) -> None:
 
 
 def _described(group: Group) -> Fields:
-    """A group as DescribeGroups shows it: metadata and assignments of members only while they are settled."""
+    """A group as DescribeGroups shows it: metadata of members only while they are settled, assignments always."""
     classic = ClassicGroup() if group.classic is None else group.classic
     stable = classic.state is State.STABLE
     return {
@@ -269,7 +269,7 @@ def _described(group: Group) -> Fields:
                 "client_id": member.told.client_id,
                 "client_host": member.told.client_host,
                 "member_metadata": member.told.offer(classic.protocol).metadata if stable else b"",
-                "member_assignment": member.told.assignment if stable else b"",
+                "member_assignment": member.told.assignment,
             }
             for name, member in classic.members.items()
         ],

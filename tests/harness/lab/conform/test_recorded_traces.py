@@ -36,6 +36,7 @@ REMADE: Final = frozenset(
         "G01-g",
         "G02-c",
         "G05-c",
+        "G06-c",
         "G07-c",
         "G12-g",
         "S01-all-2-3.9.2",
