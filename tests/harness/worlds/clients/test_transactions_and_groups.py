@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -230,18 +231,21 @@ def test_a_static_member_that_returns_in_time_has_what_it_had_and_no_other_membe
     """KIP-345. Here nothing else changes the group, so a new generation would be because of the return."""
     members = [Membership(f"returns {clients.name}", instance_id=name, session_timeout_ms=45_000) for name in "12"]
     (first, of_first), (second, of_second) = map(ask.member, members)
-    polled = [first, second]
+    polled, polls = [first, second], Counter[tuple[int, int, bool]]()
 
     def go_on(consumer: Any) -> None:
+        polls[len(of_first), len(of_second), consumer is first] += 1
         consumer.poll(100, lambda _: go_on(consumer) if consumer in polled else None)
 
-    def shared() -> bool:
+    def settled() -> bool:
+        """Both share the log partitions, and ten polls of each have changed nothing: no request to join is left."""
         both = [seen[-1].partitions if seen else () for seen in (of_first, of_second)]
-        return all(both) and sorted(both[0] + both[1]) == list(PARTITIONS)
+        shared = all(both) and sorted(both[0] + both[1]) == list(PARTITIONS)
+        return shared and all(polls[len(of_first), len(of_second), own] >= 10 for own in (True, False))
 
     for consumer in tuple(polled):
         go_on(consumer)
-    assert ask._cluster.until(shared)
+    assert ask._cluster.until(settled)
     before, rebalances = of_first[-1], len(of_second)
     polled.remove(first)
     first.close()
