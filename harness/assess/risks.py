@@ -158,7 +158,7 @@ def _of_consumer(consumer: Client, producer: Client) -> Iterator[Concern]:
 
 
 def _span(span_ms: int) -> str:
-    """A time in the longest unit of which it has one."""
+    """A time in the longest unit that fits."""
     unit, unit_ms = next(((name, ms) for name, ms in _UNITS_MS.items() if span_ms >= ms), ("millisecond", 1))
     number = f"{span_ms / unit_ms:.3g}"
     return f"{number} {unit}" if number == "1" else f"{number} {unit}s"

@@ -94,7 +94,7 @@ def worst_first(assessment: Assessment) -> Assessment:
     return msgspec.structs.replace(assessment, groups=tuple(groups))
 
 
-class Row(NamedTuple):
+class AnswerRow(NamedTuple):
     """A group in the table of all: its topics, its worst answer, and the change to begin with."""
 
     topics: str
@@ -103,21 +103,21 @@ class Row(NamedTuple):
     first_change: str
 
 
-def table_of(assessment: Assessment) -> list[Row]:
+def table_of(assessment: Assessment) -> list[AnswerRow]:
     """A row for each group. What is about its topics, and not about every topic, is counted and comes first."""
     groups = assessment.groups
     everywhere = set.intersection(*({each.name for each in group.concerns} for group in groups)) if groups else set()
     return [_row(group, everywhere if len(groups) > 1 else set()) for group in groups]
 
 
-def _row(group: Assessed, everywhere: Collection[str]) -> Row:
+def _row(group: Assessed, everywhere: Collection[str]) -> AnswerRow:
     answer, concerns = worst_of(group), ordered(group.concerns)
     own = [concern for concern in concerns if concern.name not in everywhere]
     if everywhere and own and answer == _WORST["defect"]:
         answer = f"{answer}, {len(own)} of its own"
     changes = list(dict.fromkeys(each.change for each in (*own, *concerns) if each.change)) or ["-"]
     more = f" ({len(changes) - 1:,} more)" if len(changes) > 1 else ""
-    return Row(names_of(group.topics), group.producer, answer, f"{changes[0]}{more}")
+    return AnswerRow(names_of(group.topics), group.producer, answer, f"{changes[0]}{more}")
 
 
 def clean_words(group: Assessed) -> str:

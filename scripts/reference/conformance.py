@@ -31,10 +31,10 @@ FILE: Final = TRACES / "README.md"
 INTRODUCTION: Final = """
 Each trace is what Apache Kafka showed after the steps of a scripted story, recorded by `ackproof conform`; [the
 guide](../../../docs/guides/conform.md) says how. "Outcome" is what the checkers found there, beside the story's file as
-it is now; traces with a commit say nothing of anomalies that the file does not name. "Commit" is the one that brought a trace of earlier code. The columns after it
-count steps by their result when the core performed the same story: the same, passed within the step, a known deviation,
-unexplained. Transactions are of the Java client, the only one that speaks version 2 of them (KIP-890), with the members
-beside them, but of G13; other clients are of librdkafka.
+it is now; traces with a commit say nothing of anomalies that the file does not name. "Commit" is the one that brought a
+trace of earlier code. The columns after it count steps by their result when the core performed the same story: the
+same, passed within the step, a known deviation, unexplained. Transactions are of the Java client, the only one that
+speaks version 2 of them (KIP-890), with the members beside them, but of G13; other clients are of librdkafka.
 """
 UNPLAYED: Final = "Kafka can perform these in their usual column, and they have no trace here:"
 OTHERWISE: Final = """

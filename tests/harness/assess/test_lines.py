@@ -20,7 +20,7 @@ from harness.assess import (
 )
 from harness.assess.prices import measured_of
 from harness.assess.sentences import (
-    Row,
+    AnswerRow,
     begun,
     clean_words,
     gathered,
@@ -78,8 +78,8 @@ def test_what_is_about_some_topics_comes_before_what_is_about_every_topic_and_is
     own = msgspec.structs.replace(DEFECT, name="finding-006", change="its own")
     both = assessment(group("clean", concerns=(DEFECT,)), group("keyed", concerns=(DEFECT, own)))
     assert table_of(both) == [
-        Row("clean", "p", "known defects", "none"),
-        Row("keyed", "p", "known defects, 1 of its own", "its own (1 more)"),
+        AnswerRow("clean", "p", "known defects", "none"),
+        AnswerRow("keyed", "p", "known defects, 1 of its own", "its own (1 more)"),
     ]
     assert [said.concern.name for said in gathered(both, ("defect",), left=False)] == ["finding-006", "finding-002"]
     for text in ("\n".join(lines_of(both)), as_markdown(both), as_page(both)):
