@@ -76,8 +76,7 @@ def examine(verdict: Verdict, replicas: tuple[Ends, pa.Table] | None, *, shown: 
     }
     add_to(verdict, divergent_tables(tables), shown=shown, name=TABLES.name)
     _add_fates(verdict.findings(LostWrite), ends, columns)
-    for finding in (*verdict.findings(TornTransaction), *verdict.findings(TransactionRead)):
-        finding.unended = columns.unended(str(finding.key), [finding.value]).get(finding.value)
+    _add_ends([*verdict.findings(TornTransaction), *verdict.findings(TransactionRead)], columns)
     _mark(verdict, partial(_fates, ends=ends, columns=columns), partial(_ended, columns=columns))
 
 
@@ -177,6 +176,16 @@ class _Columns:
             )
             for row, end in zip(record[later], marker[later], strict=True)
         }
+
+
+def _add_ends(findings: Sequence[TornTransaction | TransactionRead], columns: _Columns) -> None:
+    """Give each finding the proof that its transaction never ended; each log is sorted once, however many it has."""
+    values: dict[str, list[int]] = {}
+    for finding in findings:
+        values.setdefault(str(finding.key), []).append(finding.value)
+    unended = {key: columns.unended(key, of_key) for key, of_key in values.items()}
+    for finding in findings:
+        finding.unended = unended[str(finding.key)].get(finding.value)
 
 
 def _mark(verdict: Verdict, fates: Marks, ended: Marks) -> None:

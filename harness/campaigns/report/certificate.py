@@ -181,9 +181,9 @@ def sentence_of(certificate: Certificate) -> str:
         return f"not certified: {why_not}"
     missed = f" ({sum(certificate.missed.values())} more did not strike)" if certificate.missed else ""
     return (
-        f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}; at most "
-        f"{100 * certificate.bound:.0f} % of such faults lose a write "
-        f"(95 %; met writes: {_by_kind(certificate.exercised)})"
+        f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}. "
+        f"Faults that met writes: {_by_kind(certificate.exercised)}. At 95 % confidence at most "
+        f"{100 * certificate.bound:.0f} % of such faults lose a write"
     )
 
 

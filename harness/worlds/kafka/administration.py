@@ -72,7 +72,7 @@ class Administration:
     """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
 
     ``security`` is what a cluster of the user's demands. Where such a cluster has never accepted us and says why, every
-    question raises a AccessError. None: the harness's own cluster, which demands nothing.
+    question raises an AccessError. None: the harness's own cluster, which demands nothing.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ class Administration:
         return self._client
 
     def _see_why(self, limit_s: float) -> None:
-        """Raise a AccessError where brokers answered and refused us."""
+        """Raise an AccessError where brokers answered and refused us."""
         if self._security is None or self._accepted:
             return
         if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):

@@ -211,7 +211,7 @@ def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campai
     met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
     certificate = certified(campaign, *STEPS, acks="all", lost=0, fault_exercise=met)
     assert certificate.granted
-    assert certificate.sentence.startswith("certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; ")
+    assert certificate.sentence.startswith("certified: 0 acknowledged writes lost in 4 steps, with 1 other fault. ")
     assert [taken.writes for taken in certificate.steps] == [100, 100, 100, 0]
     assert [taken.beside for taken in certificate.steps] == [
         (), *[("kill broker 0 [leader of partition 0]",)] * 2, (),
@@ -224,7 +224,10 @@ def test_faults_that_were_planned_and_did_not_strike_are_counted_apart(campaign:
     met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
     certificate = certified(campaign, *skipped, *STEPS, acks="all", lost=0, fault_exercise=met)
     assert (certificate.faults, certificate.missed) == ({"kill": 1}, {"kill": 2})
-    assert "in 4 steps, with 1 other fault (2 more did not strike); at most" in certificate.sentence
+    assert (
+        "in 4 steps, with 1 other fault (2 more did not strike). Faults that met writes: 3 upgrade."
+        in certificate.sentence
+    )
     assert "  did not strike: 2 kill" in as_lines(certificate)
 
 
@@ -293,8 +296,8 @@ def test_a_certificate_has_its_bound_and_all_that_was_seen(campaign: Campaign) -
     )
     assert certificate.exercised == {"upgrade": 3}
     assert certificate.sentence == (
-        "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault; at most 63 % of such faults lose "
-        "a write (95 %; met writes: 3 upgrade)"
+        "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault. Faults that met writes: "
+        "3 upgrade. At 95 % confidence at most 63 % of such faults lose a write"
     )
     assert "  written: 800 of 900 writes acknowledged, 80 without an answer; permitted, and seen: 282 duplicate" in [
         *as_lines(certificate)
