@@ -56,7 +56,7 @@ prices: setup-test ## what idempotence and requests in flight cost on Apache Kaf
 		|| test $$? -eq 2
 	@$(BIN)/python -m scripts.latency_table results/reference/kafka-idempotence-prices
 
-examples: setup-test ## docs/examples/: pages to look at, and their pictures (two minutes)
+examples: setup-test ## docs/examples/: pages to look at, and their pictures (a minute)
 	@$(BIN)/python -m scripts.examples
 
 reference: setup ## docs/reference/, generated from the code

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Makes docs/examples: pages as ackproof writes them, and pictures of their first screens by day and by night.
 
-From the root of a clone with the tests' programs (make setup-test): make examples. Two minutes; no Kafka.
+From the root of a clone with the tests' programs (make setup-test): make examples. A minute; no Kafka.
 """
 
 from __future__ import annotations
