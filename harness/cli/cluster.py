@@ -14,7 +14,17 @@ from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, WordType, assigned, path_type, takes_json
 from harness.ground.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
-from harness.runs.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, planned, running_cluster
+from harness.runs.cluster import (
+    BREAKS,
+    NODES,
+    VERBS,
+    ClusterByHand,
+    ClusterRequest,
+    Doors,
+    ask,
+    planned,
+    running_cluster,
+)
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import ClusterView, node_name
 from nemesis.receipts import Receipt
@@ -40,6 +50,8 @@ def cluster() -> None:
 @click.option(
     "--family", "families", multiple=True, metavar="power", help="Prepare its faults too (as root); repeatable."
 )
+@click.option("--tls", is_flag=True, help="Kafka: clients need TLS.")
+@click.option("--sasl", is_flag=True, help="Kafka: clients need a user and a password (PLAIN).")
 @click.option("--out", type=path_type, help="The cluster's directory, instead of results/cluster.")
 @takes_json
 def up(
@@ -53,6 +65,8 @@ def up(
     topic: str,
     partitions: int,
     families: Sequence[str],
+    tls: bool,
+    sasl: bool,
     out: Path | None,
 ) -> int:
     """Start a cluster with one topic.
@@ -68,16 +82,15 @@ def up(
         topic=topic,
         partitions=partitions,
         families=("kill", *families),
+        guarded=tls or sasl,
         host=host,
         version=version,
     )
     directory = exact_campaign(out) if out else new_campaign(RESULTS, "cluster")
-    cluster = ClusterByHand(spec, directory)
+    cluster = ClusterByHand(spec, directory, tls=tls, sasl=sasl)
     try:
-        servers = cluster.open()
-        facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}
-        sentence = f"The cluster is in {directory} and has the topic {topic}. Ctrl-C ends it."
-        terminal.answer(facts, (sentence, ",".join(servers)))
+        doors = cluster.open()
+        terminal.answer(_facts(directory, topic, doors), _up_lines(directory, topic, doors))
         sys.stdout.flush()
         cluster.serve(lambda crash: terminal.complain(_crashed(crash)))
     except KeyboardInterrupt:
@@ -85,6 +98,20 @@ def up(
     finally:
         cluster.close()
     return EXIT_HELD
+
+
+def _facts(directory: Path, topic: str, doors: Doors) -> dict[str, object]:
+    files = {"properties": doors.properties, "plan": doors.plan}
+    named = {name: str(file) for name, file in files.items() if file is not None}
+    return {"directory": str(directory), "topic": topic, "bootstrap": list(doors.servers), **named}
+
+
+def _up_lines(directory: Path, topic: str, doors: Doors) -> Iterator[str]:
+    yield f"The cluster is in {directory} and has the topic {topic}. Ctrl-C ends it."
+    if doors.properties is not None:
+        yield f"for Kafka's tools: --command-config {doors.properties}"
+        yield f"for ackproof: assess --access {doors.plan}, campaign {doors.plan}"
+    yield ",".join(doors.servers)
 
 
 def _crashed(crash: NodeCrash) -> str:

@@ -2,6 +2,7 @@
 
 from harness.runs.cluster.by_hand import BREAKS, NODES, VERBS, ByHand, ClusterRequest
 from harness.runs.cluster.cluster_socket import ClusterAnswer, ask, running_cluster, served
+from harness.runs.cluster.guarded import Doors
 from harness.runs.cluster.started import ClusterByHand, planned
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "ClusterAnswer",
     "ClusterByHand",
     "ClusterRequest",
+    "Doors",
     "ask",
     "planned",
     "running_cluster",

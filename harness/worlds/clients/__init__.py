@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.worlds.clients.direct_connection import DirectConnection
     from harness.worlds.clients.java.bridge import Bridge, compiler_jars, words_of_bridge
     from harness.worlds.clients.java.client import java_library
+    from harness.worlds.clients.java.configuration import for_java
     from harness.worlds.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.worlds.clients.libraries import CLIENTS, JAVA
     from harness.worlds.clients.listed_groups import EMPTY, group_state
@@ -39,6 +40,7 @@ __all__ = [
     "at_home",
     "client_settings",
     "compiler_jars",
+    "for_java",
     "group_state",
     "java_library",
     "make",
@@ -65,6 +67,7 @@ _NAMES = {
     "listed_groups": "EMPTY group_state",
     "java.bridge": "Bridge compiler_jars words_of_bridge",
     "java.client": "java_library",
+    "java.configuration": "for_java",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS JAVA",
     "membership": "add_voter remove_voter unregister_broker",

@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 
-def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
+def kafka_world(spec: RunSpec, directory: Path, distribution: KafkaDistribution | None = None) -> RealWorld:
     """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
-    distribution = KafkaDistribution(spec)
+    distribution = distribution or KafkaDistribution(spec)
     host = host_for(require_kind(spec.world, Kafka), directory.absolute(), distribution)
     return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host), client_library)
 

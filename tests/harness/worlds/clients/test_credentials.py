@@ -17,13 +17,13 @@ from harness.ground.errors import HostError
 from harness.plan import Existing, RunSpec, Security
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, write_record
+from harness.runs.cluster.authority import Authority, in_pem
 from harness.runs.run.healing import heal
 from harness.worlds.clients import CLIENTS, CONFLUENT, KAFKA_PYTHON, kafka_python
 from harness.worlds.clients.credentials import at_home, password_of, require_credentials
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.world import logs_diverted
 from nemesis.plan import FaultPlan
-from tests.harness.worlds.kafka.theirs.secured import Authority, private
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -109,8 +109,8 @@ def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence)
     (tmp_path / "bytes").write_bytes(b"\x30\x82\xff")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "good").write_bytes(authority.sign("good").read_bytes())
-    (tmp_path / "other").write_bytes(private(ec.generate_private_key(ec.SECP256R1())))
-    (tmp_path / "locked").write_bytes(private(ec.generate_private_key(ec.SECP256R1()), SECRET))
+    (tmp_path / "other").write_bytes(in_pem(ec.generate_private_key(ec.SECP256R1())))
+    (tmp_path / "locked").write_bytes(in_pem(ec.generate_private_key(ec.SECP256R1()), SECRET))
     files = {key: str(tmp_path / name) for key, name in wrong.items()}
     with pytest.raises(HostError, match=sentence):
         require_credentials(Security(protocol="SSL", **files))

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
 from kafka.admin import (
     ACL,
@@ -25,6 +19,7 @@ from kafka.admin import (
 )
 
 from harness.plan import Kafka, RunSpec
+from harness.runs.cluster.authority import Authority
 from harness.worlds.hosts import Address, LoopbackHost, Ports
 from harness.worlds.kafka.distribution import KafkaDistribution
 from harness.worlds.real import RealWorld, StartedCluster
@@ -45,32 +40,6 @@ RIGHTS = (
 )
 #: The address of the certificate of the listener FALSE.
 ELSEWHERE = "127.99.99.99"
-
-
-class Authority:
-    """Signs certificates; its own is ``file``. What it signs has certificate and key in one file, as PEM stores do."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        own = _certificate(self._name, self._name, self._key.public_key())
-        signed = own.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        self._own = signed.sign(self._key, hashes.SHA256())
-        self.file = directory / f"{name}.pem"
-        self.file.write_bytes(self._own.public_bytes(serialization.Encoding.PEM))
-
-    def sign(self, name: str, address: str | None = None) -> Path:
-        """The file of a new certificate, for a server at ``address`` if there is one, with its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        asked = _certificate(subject, self._name, key.public_key())
-        if address is not None:
-            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-            asked = asked.add_extension(names, critical=False)
-        file = self._directory / f"{name}.pem"
-        file.write_bytes(private(key) + asked.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        return file
 
 
 class Ways(NamedTuple):
@@ -169,22 +138,3 @@ def _rights(user: str) -> list[ACL]:
         return ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, begins))
 
     return [right(kind, name, operation) for kind, name, operations in RIGHTS for operation in operations]
-
-
-def private(key: ec.EllipticCurvePrivateKey, passphrase: str = "") -> bytes:
-    """A key in PEM."""
-    how = serialization.BestAvailableEncryption(passphrase.encode()) if passphrase else serialization.NoEncryption()
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
-
-
-def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-    )
