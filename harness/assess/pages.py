@@ -24,7 +24,7 @@ from harness.assess.sentences import (
     worst_first,
     worst_of,
 )
-from harness.campaigns.report import page_style
+from harness.campaigns.report import card_table, page_style
 from harness.ground.templates import templates_of
 from harness.records.assessment_file import Assessed, Assessment, Concern
 
@@ -49,6 +49,7 @@ def as_page(assessment: Assessment) -> str:
         unknown=list(not_known(assessment)),
         titles=TITLES,
         style=page_style(),
+        cards=card_table(),
         listed_max=LISTED_MAX,
         reasons_max=REASONS_MAX,
         code=_code(assessment),

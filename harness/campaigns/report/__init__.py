@@ -21,7 +21,7 @@ from harness.campaigns.report.loading import read_campaign
 from harness.campaigns.report.markdown import as_markdown, cases_as_markdown
 from harness.campaigns.report.names import fault_name, replica_set
 from harness.campaigns.report.outcomes import legend_of, style_of, terminal_colour
-from harness.campaigns.report.page import content_of, page_style, render
+from harness.campaigns.report.page import card_table, content_of, page_style, render
 from harness.campaigns.report.seen import seen_in
 from harness.campaigns.report.setups import setups_of
 from harness.campaigns.report.svg import milliseconds
@@ -36,6 +36,7 @@ __all__ = [
     "as_junit",
     "as_lines",
     "bound_words",
+    "card_table",
     "cases_as_markdown",
     "cases_of",
     "certificates_in",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -69,6 +69,13 @@ def render(**content: object) -> str:
 def page_style() -> Markup:
     """The style of the page, for other pages that shall look like it."""
     return Markup(_environment().get_template("style.css.j2").render())  # noqa: S704 - our own text
+
+
+def card_table() -> Callable[..., Markup]:
+    """The macro of tables that are cards on narrow screens, for other pages that shall have them."""
+    module: Any = _environment().get_template("cards.html.j2").module
+    macro: Callable[..., Markup] = module.cards
+    return macro
 
 
 def content_of(

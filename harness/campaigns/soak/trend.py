@@ -14,7 +14,7 @@ from harness.campaigns.comparison import (
     cell_anomalies_of,
     cells_by_status,
 )
-from harness.campaigns.report import page_style, trend_chart
+from harness.campaigns.report import card_table, page_style, trend_chart
 from harness.campaigns.soak.nights import Night, accumulated
 from harness.ground.templates import templates_of
 from harness.records.files import write_file
@@ -48,6 +48,7 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
             accept=lambda anomaly: _accept(str(directory), anomaly, nights[-1]),
             statuses=cells_by_status(anomalies),
             style=page_style(),
+            cards=card_table(),
             verdict=matrix_of(list(nights[-1].results.cells.values())).verdict,
             charts=[
                 (f"{title}, {unit}", trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines

@@ -105,21 +105,29 @@
           return !(scrolls && hints);
         }).map(element => `${named(element)}: ${element.scrollWidth} in ${element.clientWidth}`);
     },
+    // Values of cards under another word than the heading of their column.
+    mislabelled() {
+      return [...document.querySelectorAll(".cards tbody td:not([colspan])")].filter(shown).filter(value => {
+        const heading = value.closest("table").rows[0].cells[value.cellIndex].textContent;
+        return getComputedStyle(value, "::before").content !== JSON.stringify(heading);
+      }).map(value => value.textContent);
+    },
     // What ends beyond the paper.
     beyond(width) {
       return [...document.querySelectorAll("main *, body > *")].filter(shown)
         .filter(element => element.getBoundingClientRect().right > width + 1).map(named);
     },
-    // Short words that are broken into parts.
+    // Words that are broken into parts, but for those of commands and settings.
     broken() {
       const parts = [];
-      for (const { node } of words()) {
-        for (const { index, 0: word } of node.data.matchAll(/[A-Za-z]{3,8}/g)) {
+      for (const { node, parent } of words()) {
+        if (parent.closest("pre, code")) continue;
+        for (const { index, 0: word } of node.data.matchAll(/[A-Za-z]{3,14}/g)) {
           const range = document.createRange();
           range.setStart(node, index);
           range.setEnd(node, index + word.length);
           const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
-          if (lines.size > 1 && /^\s*$/.test((node.data[index - 1] ?? " ") + (node.data[index + word.length] ?? " "))) parts.push(word);
+          if (lines.size > 1 && /^[\s(/+,=.][\s,;:)/+=.]$/.test((node.data[index - 1] ?? " ") + (node.data[index + word.length] ?? " "))) parts.push(word);
         }
       }
       return parts;

@@ -108,7 +108,7 @@ KINDS: Final = ("campaign", "broken", "certificate", "nights", "assessment", "st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_page_is_wider_than_its_screen_and_what_must_be_scrolled_shows_it(
+def test_no_page_is_wider_than_its_screen_breaks_words_by_letters_or_hides_what_must_be_scrolled(
     browser: Browser, kinds: dict[str, Kind], kind: str
 ) -> None:
     opened = Opened(browser, kinds[kind].file)
@@ -117,6 +117,19 @@ def test_no_page_is_wider_than_its_screen_and_what_must_be_scrolled_shows_it(
         opened.page.set_viewport_size({"width": width, "height": 800})
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width, width
         assert opened.page.evaluate(f"({MEASURES}).cut()") == [], width
+        assert opened.page.evaluate(f"({MEASURES}).broken()") == [], width
+    opened.close()
+
+
+@pytest.mark.parametrize(("kind", "cards"), [("campaign", 3), ("certificate", 4), ("nights", 3), ("assessment", 1)])
+def test_on_a_phone_each_value_of_a_card_stands_under_the_heading_of_its_column(
+    browser: Browser, kinds: dict[str, Kind], kind: str, cards: int
+) -> None:
+    opened = Opened(browser, kinds[kind].file)
+    opened.page.evaluate(OPENED)
+    opened.page.set_viewport_size({"width": 420, "height": 800})
+    assert opened.page.evaluate("document.querySelectorAll('.cards').length") == cards
+    assert opened.page.evaluate(f"({MEASURES}).mislabelled()") == []
     opened.close()
 
 

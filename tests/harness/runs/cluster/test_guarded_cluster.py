@@ -1,4 +1,4 @@
-"""`ackproof cluster up --tls --sasl` on Kafka: the files that it names let Kafka's tools and ackproof in, nobody else."""
+"""`ackproof cluster up --tls --sasl` on Kafka: the files that it names let tools and ackproof in, and nobody else."""
 
 from __future__ import annotations
 
