@@ -122,12 +122,12 @@
       const parts = [];
       for (const { node, parent } of words()) {
         if (parent.closest("pre, code")) continue;
-        for (const { index, 0: word } of node.data.matchAll(/[A-Za-z]{3,14}/g)) {
+        for (const { index, 0: word } of node.data.matchAll(/[A-Za-z0-9]{3,15}/g)) {
           const range = document.createRange();
           range.setStart(node, index);
           range.setEnd(node, index + word.length);
           const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
-          if (lines.size > 1 && /^[\s(/+,=.][\s,;:)/+=.]$/.test((node.data[index - 1] ?? " ") + (node.data[index + word.length] ?? " "))) parts.push(word);
+          if (lines.size > 1 && /^[\s(/+,=.-][\s,;:)/+=.-]$/.test((node.data[index - 1] ?? " ") + (node.data[index + word.length] ?? " "))) parts.push(word);
         }
       }
       return parts;
