@@ -45,7 +45,7 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
             ],
             cells=accumulated(nights),
             anomalies=anomalies,
-            accept=lambda anomaly: _accept(str(directory), anomaly, nights[-1]),
+            accept=_accepting(str(directory), anomalies, nights[-1]),
             statuses=cells_by_status(anomalies),
             style=page_style(),
             cards=card_table(),
@@ -59,11 +59,15 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
     return path
 
 
-def _accept(directory: str, anomaly: CellAnomaly, night: Night) -> str:
-    """The command that accepts what the night shows of an anomaly; "" where nothing of it is red."""
-    cell = night.results.cells.get(anomaly.cell)
-    red = [identity for name, identity in (cell.red() if cell else ()) if name == anomaly.anomaly]
-    return accept_command(directory, red) if red else ""
+def _accepting(directory: str, anomalies: Sequence[CellAnomaly], night: Night) -> dict[int, str]:
+    """For each cell that is red the command that accepts what it shows, by the place of its last red anomaly."""
+    commands: dict[int, str] = {}
+    for cell in night.results.cells.values():
+        red = dict(cell.red())
+        places = [at for at, shown in enumerate(anomalies) if shown.cell == cell.key and shown.anomaly in red]
+        if places:
+            commands[places[-1]] = accept_command(directory, (identity for _, identity in cell.red()))
+    return commands
 
 
 def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:
