@@ -31,7 +31,11 @@ ELSEWHERE: Final = (
     ("a cluster that runs", r"(campaign existing|assess --bootstrap)", "tests/harness/worlds/kafka/theirs"),
     ("machines over SSH, and a release", r"campaign plans/ssh.toml", "tests/harness/worlds/hosts"),
     ("a Spark cluster", r"check --master", "tests/checkers/spark"),
-    ("a cluster in another terminal", r"(cluster |heal results/cluster)", "tests/harness/runs/cluster"),
+    (
+        "a cluster in another terminal",
+        r"(cluster |(heal|campaign|assess --access) results/cluster)",
+        "tests/harness/runs/cluster",
+    ),
     ("Kafka and a night", r"soak plans/soak.toml --for 8h", "tests/harness/campaigns/soak"),
     ("a night with a finding", r"accept results/night", "tests/harness/cli/test_accept_command.py"),
     (

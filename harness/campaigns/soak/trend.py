@@ -60,13 +60,13 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
 
 
 def _accepting(directory: str, anomalies: Sequence[CellAnomaly], night: Night) -> dict[int, str]:
-    """For each cell that is red the command that accepts what it shows, by the place of its last red anomaly."""
+    """For each cell that is red the command that accepts what it shows, by the number of the row of its last red anomaly."""
     commands: dict[int, str] = {}
     for cell in night.results.cells.values():
         red = dict(cell.red())
-        places = [at for at, shown in enumerate(anomalies) if shown.cell == cell.key and shown.anomaly in red]
-        if places:
-            commands[places[-1]] = accept_command(directory, (identity for _, identity in cell.red()))
+        rows = [number for number, shown in enumerate(anomalies) if shown.cell == cell.key and shown.anomaly in red]
+        if rows:
+            commands[rows[-1]] = accept_command(directory, (identity for _, identity in cell.red()))
     return commands
 
 

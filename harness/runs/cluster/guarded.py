@@ -34,7 +34,7 @@ _SECURITY: Final = re.compile(r"^# \[worlds\.kafka\.security\]\n(?:# .*\n)+", re
 
 
 class Doors(NamedTuple):
-    """The addresses of brokers for clients; where a guard stands there, the files that clients need, too."""
+    """The addresses of brokers for clients, and the files that clients of a guarded cluster need."""
 
     servers: tuple[str, ...]
     properties: Path | None = None

@@ -69,7 +69,7 @@ class ClusterByHand:
             self._world = processes_world(spec, directory)
 
     def open(self) -> Doors:
-        """Start it.
+        """Start the nodes; the answer is the way to them.
 
         Raises:
             HarnessError: it did not come up, and nothing is left of it.

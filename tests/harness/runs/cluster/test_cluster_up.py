@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[4]
 TEXT = (ROOT / "docs" / "guides" / "cluster-by-hand.md").read_text(encoding="utf-8")
 (PLAY,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = [line.partition(" #")[0].split() for line in TEXT.splitlines() if line.startswith("ackproof ")]
-UP, SHOW, KILL, CUT, HEAL, HEAL_DEAD, _ = COMMANDS
+UP, SHOW, KILL, CUT, HEAL, HEAL_DEAD, *_ = COMMANDS
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 LIMIT_S = 600.0
 

@@ -59,8 +59,11 @@ def shaken(authority: Path, broker: Path, name: str) -> None:
     """A handshake of TLS without a network: each side gets what the other wrote."""
     client, server = ssl.create_default_context(cafile=authority), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(broker)
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    sides = [client.wrap_bio(back, there, server_hostname=name), server.wrap_bio(there, back, server_side=True)]
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(to_client, to_server, server_hostname=name),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
     for _ in range(3):
         for side in sides:
             try:

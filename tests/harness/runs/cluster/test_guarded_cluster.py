@@ -32,7 +32,7 @@ def done(words: list[str], directory: Path) -> tuple[int, str, str]:
 
 @pytest.fixture(params=["--tls", "--sasl", "--tls --sasl"])
 def up(request: pytest.FixtureRequest, tmp_path: Path, real_kafka: Installation) -> Iterator[dict[str, Any]]:
-    """What a cluster with these flags says of itself; nothing of it is left at the end."""
+    """Start a cluster with these flags, and give its own words about itself; nothing of it is left at the end."""
     process = begun([*MAIN, *UP, *request.param.split()], tmp_path, os.environ)
     assert process.stdout is not None
     try:
