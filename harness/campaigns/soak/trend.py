@@ -60,7 +60,7 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
 
 
 def _accepting(directory: str, anomalies: Sequence[CellAnomaly], night: Night) -> dict[int, str]:
-    """For each cell that is red the command that accepts what it shows, by the number of the row of its last red anomaly."""
+    """The command that accepts what a red cell shows, by the number of the row of its last red anomaly."""
     commands: dict[int, str] = {}
     for cell in night.results.cells.values():
         red = dict(cell.red())

@@ -57,12 +57,12 @@ def test_its_files_let_tools_and_ackproof_in_and_nobody_comes_in_without(
     assert code == 0
     assert [group["topics"] for group in json.loads(out)["groups"]] == [["playground"]]
     code, _, err = done(["assess", "--bootstrap", servers], tmp_path)
-    assert (code, "Traceback" in err) == (69, False)
+    assert code in {64, 69}
+    assert "refuses this client" in err or "does it need TLS or SASL" in err
     if up["flags"] == "--tls --sasl":
         plan = Path(up["plan"])
         plan.write_text(re.sub(r"(?m)^duration_ms = .*$", "duration_ms = 4_000", plan.read_text()))
-        code, out, err = done(["campaign", str(plan), "--json"], tmp_path)
+        code, _, err = done(["campaign", str(plan)], tmp_path)
         assert code in {0, 2}, err
-        cells = json.loads(out)["cells"]
-        assert len(cells) == 4
-        assert {cell["outcome"] for cell in cells} <= {"held", "not-exercised"}, cells
+        cells = json.loads((tmp_path / "results" / "existing" / "matrix.json").read_text())["cells"]
+        assert [cell["runs_judged"] for cell in cells] == [1, 1, 1, 1], cells
