@@ -53,9 +53,9 @@ def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None
     [
         ({"planted.bug": "keep-generation"}, {*WORKLOADS} - {"bursts"}),
         ({"missed.epoch": "kafka"}, {*WORKLOADS} - {"bursts"}),
-        ({"cleanup.policy": "compact"}, {"keyed"}),
+        ({"cleanup.policy": "compact"}, {"keyed", "keyed-transactions"}),
         ({"commit.mode": "auto"}, {"groups", "consume-transform-produce"}),
-        ({"transaction.version": 1}, {"transactions", "consume-transform-produce"}),
+        ({"transaction.version": 1}, {"transactions", "keyed-transactions", "consume-transform-produce"}),
         ({"acks": 1}, {"steady"}),
     ],
 )

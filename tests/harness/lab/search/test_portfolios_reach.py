@@ -76,12 +76,19 @@ def test_segments_expire_within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tombstones"), [("compacted", False), ("compacted-for-good", True), ("cleaned-log-of-groups", False)]
+    ("name", "tombstones"),
+    [
+        ("compacted", False),
+        ("compacted-for-good", True),
+        ("compacted-transactions", True),
+        ("cleaned-log-of-groups", False),
+        ("cleaned-log-of-transactions", False),
+    ],
 )
 def test_logs_are_cleaned_and_of_one_portfolio_tombstones_go(
     name: str, tombstones: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is cleaned of the topic that a group reads: what is cleaned there is the log of its coordinator."""
+    """Nothing is cleaned of other topics: what is cleaned there is the log of a coordinator."""
     passes: list[Pass] = []
     right = Cleaner.clean
 

@@ -107,6 +107,14 @@ WRONG_RULES: Final = (
         {"workload": {"producers": 6, "writes_per_second": 4.0}},
     ),
     WrongRule(
+        "an aborted value replaces the committed one of its key",
+        f"{CORE}/cleaner.py",
+        "[batch for batch in below if batch.base_offset not in aborted]",
+        "below",
+        "compacted-transactions",
+        "cleaning-keeps",
+    ),
+    WrongRule(
         "a tombstone goes with the second pass",
         f"{CORE}/cleaner.py",
         "return now_us + self._retention_us",
