@@ -141,7 +141,7 @@ class CoordinatorInvariants:
     def _ended_in_time(
         self, seen: _Transactions, coordinator: TransactionCoordinator, now_us: int
     ) -> Iterator[Broken | None]:
-        """After a look none is open that should not be, but for what was busy at the last check; none ends early."""
+        """After a look none is open that should not be, except what was busy at the last check; none ends early."""
         for name, transaction in coordinator.transactions().items():
             record, open_ms = transaction.record, now_us // 1000 - transaction.record.begun_ms
             late_us = now_us - max(seen.steady_us, seen.busy_us.get(name, 0))
