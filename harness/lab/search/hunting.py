@@ -90,7 +90,8 @@ def hunt(
 ) -> HuntResult:
     """Look for what ``changed`` settings do wrong, for ``seconds`` of a processor; without any, for what the core does.
 
-    The clock on the wall is not asked, so a hunt on a busy machine looks at as much. Begins with run ``first``; no ``seconds`` are one run.
+    No other clock is asked, so a hunt on a busy machine looks at as much. Begins with run ``first``; no ``seconds`` are
+    one run.
 
     Raises:
         SettingsError: the settings do not fit a portfolio's.
