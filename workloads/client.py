@@ -253,6 +253,16 @@ class Producer(Protocol):
         ...
 
 
+def append_of(
+    producer: Producer, *, tombstone: bool
+) -> Callable[[str, bytes, bytes, Callable[[SendOutcome], None]], None]:
+    """The call with which this producer appends a record, or a tombstone, which the workload needs then."""
+    if not tombstone:
+        return producer.send
+    assert producer.tombstones is not None  # noqa: S101 - the workload needs them
+    return producer.tombstones.send_tombstone
+
+
 class Subscription(Protocol):
     """Reading as a member of a group, which deals the log partitions out."""
 

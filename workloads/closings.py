@@ -175,6 +175,12 @@ def of_transactions(levels: Levels, brokers: Sequence[int]) -> Closings:
     return Closings((AwaitStable(),), again=(ReadAgain(levels[1]), *under_each))
 
 
+def of_keyed_transactions(levels: Levels, brokers: Sequence[int]) -> Closings:
+    """As :func:`of_transactions`, once cleaners rest: they do not pass an open transaction."""
+    closings = of_transactions(levels, brokers)
+    return closings._replace(before=(*closings.before, Rest()))
+
+
 def of_groups(_levels: Levels, brokers: Sequence[int]) -> Closings:
     """Members read what is left; then each coordinator is asked."""
     return Closings(after=(FinishGroup(),), again=tuple(AskCommitted(broker) for broker in brokers))

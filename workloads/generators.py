@@ -10,11 +10,19 @@ To add one: a function here, and an entry in :data:`WORKLOADS`. One with an endi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import cycle, islice
+from itertools import cycle, islice, tee
 from typing import Final, Literal, NamedTuple
 
 from workloads.client import ClientCapability
-from workloads.closings import MakesClosings, nothing_more, of_groups, of_keys, of_pipelines, of_transactions
+from workloads.closings import (
+    MakesClosings,
+    nothing_more,
+    of_groups,
+    of_keyed_transactions,
+    of_keys,
+    of_pipelines,
+    of_transactions,
+)
 from workloads.plan import LISTED, WorkloadPlan
 from workloads.steady_writes import DueWrite, steady
 
@@ -90,11 +98,22 @@ def transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
     The writes of one transaction are due at once, and come one after the other; a producer's go through the log
     partitions in turn.
     """
+    yield from _in_transactions(plan, steady(plan))
+
+
+def _in_transactions(plan: WorkloadPlan, writes: Iterator[DueWrite]) -> Iterator[DueWrite]:
     interval_us = 1_000_000 * plan.sends_per_transaction / plan.writes_per_second
-    of_producer = [islice(steady(plan), producer, None, plan.producers) for producer in range(plan.producers)]
-    for number, writes in enumerate(cycle(of_producer)):
-        for write in islice(writes, plan.sends_per_transaction):
+    of_producer = [
+        islice(each, number, None, plan.producers) for number, each in enumerate(tee(writes, plan.producers))
+    ]
+    for number, mine in enumerate(cycle(of_producer)):
+        for write in islice(mine, plan.sends_per_transaction):
             yield write._replace(due_us=int(number * interval_us))
+
+
+def keyed_transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """The writes of :func:`keyed`, values and tombstones, in transactions like those of :func:`transactions`."""
+    yield from _in_transactions(plan, keyed(plan))
 
 
 def pipeline(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -172,6 +191,14 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         writing="transactions",
         closings=of_transactions,
         needs=(ClientCapability.TRANSACTIONS,),
+    ),
+    "keyed-transactions": WorkloadKind(
+        keyed_transactions,
+        ("lost-write", "returned-key", "divergent-state", "aborted-read", "torn-transaction", "hanging-transaction"),
+        writing="transactions",
+        keyed=True,
+        closings=of_keyed_transactions,
+        needs=(ClientCapability.TRANSACTIONS, ClientCapability.TOMBSTONES),
     ),
 }
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from workloads.client import Clients, Clock, SendOutcome
+from workloads.client import Clients, Clock, SendOutcome, append_of
 from workloads.errors import refuses_for_good
 from workloads.operations import Event, EventType, Function, Recorder, Send
 from workloads.values import SEQUENCE_BITS, encode, join, record_key_of
@@ -110,11 +110,7 @@ class ProducerInstance:
             )
         )
         payload = encode(partition, key, value, payload_bytes)
-        append = self._producer.send
-        if tombstone:
-            assert self._producer.tombstones is not None  # noqa: S101 - the workload needs them
-            append = self._producer.tombstones.send_tombstone
-        append(partition, key, payload, partial(self._answered, sent))
+        append_of(self._producer, tombstone=tombstone)(partition, key, payload, partial(self._answered, sent))
         return value
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from workloads.client import MemberToken, SendOutcome, Transactions, failures
+from workloads.client import MemberToken, SendOutcome, Transactions, append_of, failures
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED
 from workloads.instance import Writers
 from workloads.operations import (
@@ -231,9 +231,8 @@ class TransactionalProducer:
         for write, value in zip(transaction.writes[begin:upto], transaction.values[begin:upto], strict=True):
             partition = self._partitions[write.partition]
             payload = encode(partition, write.key, value, write.payload_bytes)
-            self._producer.send(
-                partition, write.key, payload, partial(self._answered, transaction, value, answered, upto)
-            )
+            append = append_of(self._producer, tombstone=write.tombstone)
+            append(partition, write.key, payload, partial(self._answered, transaction, value, answered, upto))
 
     def _answered(
         self,
@@ -310,6 +309,7 @@ class TransactionalProducer:
                 value,
                 transaction.answers.get(value, nothing).offset,
                 record_key_of(write.key) if keyed else None,
+                write.tombstone,
             )
             for write, value in transaction.written(begins=begins)
         )

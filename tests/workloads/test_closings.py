@@ -29,6 +29,11 @@ from workloads.plan import LISTED
 COMMITTED: Levels = ("read_committed", "read_uncommitted")
 BROKERS = (4, 7)
 NOTHING_MORE = Closings()
+AT_BOTH_LEVELS = (
+    ReadAgain("read_uncommitted"),
+    *(Lead(4), ReadAgain("read_committed", 4), ReadAgain("read_uncommitted", 4)),
+    *(Lead(7), ReadAgain("read_committed", 7), ReadAgain("read_uncommitted", 7)),
+)
 #: The closings of readers of committed records, where two brokers can lead.
 CLOSINGS = {
     "steady": NOTHING_MORE,
@@ -37,14 +42,8 @@ CLOSINGS = {
         before=(Rest(),),
         again=(Lead(4), ReadAgain("read_committed", 4), Lead(7), ReadAgain("read_committed", 7)),
     ),
-    "transactions": Closings(
-        before=(AwaitStable(),),
-        again=(
-            ReadAgain("read_uncommitted"),
-            *(Lead(4), ReadAgain("read_committed", 4), ReadAgain("read_uncommitted", 4)),
-            *(Lead(7), ReadAgain("read_committed", 7), ReadAgain("read_uncommitted", 7)),
-        ),
-    ),
+    "transactions": Closings(before=(AwaitStable(),), again=AT_BOTH_LEVELS),
+    "keyed-transactions": Closings(before=(AwaitStable(), Rest()), again=AT_BOTH_LEVELS),
     "groups": Closings(after=(FinishGroup(),), again=(AskCommitted(4), AskCommitted(7))),
     "consume-transform-produce": Closings(
         before=(FinishGroup(), WriteLast(), AwaitStable()),

@@ -72,6 +72,15 @@ def test_keys_that_are_written_twice_end_with_a_tombstone_or_a_last_value():
     assert all(not any(tombstones[:-1]) for tombstones in of_key.values())
 
 
+def test_transactions_of_keys_write_what_keys_are_written():
+    plan = WorkloadPlan(name="keyed-transactions", partitions=2, keys=4, producers=3, sends_per_transaction=2)
+    written = list(islice(WORKLOADS["keyed-transactions"].writes(plan), 600))
+    alone = list(islice(WORKLOADS["keyed"].writes(plan), 600))
+    assert {write._replace(due_us=0) for write in written} == {write._replace(due_us=0) for write in alone}
+    assert all(first.producer == second.producer for first, second in zip(written[::2], written[1::2], strict=True))
+    assert any(write.tombstone for write in written)
+
+
 def test_neighbours_begin_at_different_partitions(writes):
     assert [write.partition for write in writes(3, producers=3, partitions=3)] == [0, 1, 2]
 

@@ -157,14 +157,13 @@ def look_of(log: TopicPartition, leader_epoch: int) -> Timer:
 def log_config(topic: str, defaults: TopicConfig, replicas: int) -> TopicConfig:
     """The settings of a coordinator's log, the topic of this name with this number of ``replicas``.
 
-    The log of groups has the brokers' own ``defaults`` of topics, as in Kafka; that of transactions has a min ISR of
-    its own, and no unclean elections. Where topics are compacted the log of groups is, too, which Kafka's always is.
+    Both have the brokers' own ``defaults`` of topics, as in Kafka; that of transactions has a min ISR of its own, and
+    no unclean elections. Where topics are compacted they are, too, which Kafka's always are.
     """
-    if topic != OFFSETS_TOPIC:
-        return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, replicas))
+    of_groups = topic == OFFSETS_TOPIC
     return TopicConfig(
-        min_insync_replicas=min(defaults.min_insync_replicas, replicas),
-        unclean_leader_election_enable=defaults.unclean_leader_election_enable,
+        min_insync_replicas=min(defaults.min_insync_replicas if of_groups else TRANSACTIONS_MIN_ISR, replicas),
+        unclean_leader_election_enable=of_groups and defaults.unclean_leader_election_enable,
         cleanup_policy=defaults.cleanup_policy,
         segment_ms=defaults.segment_ms,
         min_cleanable_dirty_ratio=defaults.min_cleanable_dirty_ratio,

@@ -276,6 +276,16 @@ def marker_as_decided(producer: tuple[int, int], decided: TransactionRecord | No
     return "marker-as-decided", f"a marker {wanted.name} of producer {producer} is sent, and committed is {decided}"
 
 
+def transaction_ends_in_time(
+    name: str, open_ms: int, timeout_ms: int, check_ms: int, *, aborted: bool
+) -> Broken | None:
+    """A transaction that is open for longer than its time-out is aborted at the next check, and no other (rule 41)."""
+    if open_ms > timeout_ms if aborted else open_ms <= timeout_ms + check_ms:
+        return None
+    what = "is aborted" if aborted else "stays open"
+    return "transaction-ends-in-time", f"{name}: it {what} after {open_ms} ms, with a time-out of {timeout_ms} ms"
+
+
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import msgspec
 from harness.lab.search.portfolios import (
     BRIEF,
     CLEANED,
+    COMPACTED,
     IDEMPOTENT,
     MOVES,
     SINGLE_LINKS,
@@ -107,6 +108,26 @@ TRANSACTIONAL: Final = (
         ),
         producers=4,
         **BRIEF,
+    ),
+    # Coordinators load from a log that was cleaned.
+    Portfolio(
+        name="cleaned-log-of-transactions",
+        kinds=("kill", "stop", "stop", "pause", "move"),
+        **_of(IN_TRANSACTIONS, OF_TRANSACTION_RUN, 2, {**_COMMITTED, **CLEANED}),
+        **BRIEF,
+    ),
+    # Keys are written, aborted and deleted in transactions, and cleaners pass what has ended.
+    Portfolio(
+        name="compacted-transactions",
+        kinds=("kill", "stop", "cut", "pause", "move", "wipe"),
+        **_of(
+            msgspec.structs.replace(IN_TRANSACTIONS, name="keyed-transactions", keys=6),
+            OF_TRANSACTION_RUN,
+            2,
+            {**_COMMITTED, **COMPACTED},
+        ),
+        dead_brokers_max=1,
+        healed_ms_min=1_500,
     ),
 )
 

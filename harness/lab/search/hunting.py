@@ -65,9 +65,9 @@ class HuntedRun(msgspec.Struct, frozen=True, kw_only=True):
 class HuntResult(msgspec.Struct, kw_only=True):
     """The end of a hunt. ``alarming`` is the first run with an alarm that its control does not have, if there is one.
 
-    ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
-    of one core. ``spurious`` are runs whose control has an alarm too: findings
-    about the core as it is. ``stopped`` says why the harness could not go on, "" where it could.
+    ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they and
+    their controls took of a processor. ``spurious`` are runs whose control has an alarm too: findings about the core as
+    it is. ``stopped`` says why the harness could not go on, "" where it could.
     """
 
     changed: dict[str, Any]
@@ -88,9 +88,10 @@ def hunt(
     portfolios: Sequence[Portfolio] = PORTFOLIOS,
     first: int = 0,
 ) -> HuntResult:
-    """Look for what ``changed`` settings do wrong, for ``seconds`` of one core; without any, for what the core does.
+    """Look for what ``changed`` settings do wrong, for ``seconds`` of a processor; without any, for what the core does.
 
-    Begins with run ``first``; no ``seconds`` are one run.
+    No other clock is asked, so a hunt on a busy machine looks at as much. Begins with run ``first``; no ``seconds`` are
+    one run.
 
     Raises:
         SettingsError: the settings do not fit a portfolio's.
@@ -101,7 +102,10 @@ def hunt(
             result.schedules += 1
             result.seconds += run.seconds
             if run.alarms:
-                if not changed or not alarms_of(without(run.spec, changed)):
+                began = time.process_time()
+                is_silent = not changed or not alarms_of(without(run.spec, changed))
+                result.seconds += time.process_time() - began
+                if is_silent:
                     result.alarming = run
                     break
                 result.spurious += (run,)

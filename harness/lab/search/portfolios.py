@@ -147,7 +147,7 @@ _ONE_BY_ONE: Final[Mapping[str, Any]] = {"fault_ms_max": 600, "healed_ms_min": 3
 #: A record replaces or deletes another within a second or two; tombstones stay for longer than any run.
 _KEYED: Final = msgspec.structs.replace(WORKLOAD, name="keyed", keys=6)
 CLEANED: Final[Mapping[str, Any]] = {"segment.ms": 100, "min.cleanable.dirty.ratio": 0.01}
-_COMPACTED: Final[Mapping[str, Any]] = {**CLEANED, "enable.idempotence": True, "cleanup.policy": "compact"}
+COMPACTED: Final[Mapping[str, Any]] = {**CLEANED, "enable.idempotence": True, "cleanup.policy": "compact"}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
 MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
@@ -233,7 +233,7 @@ PORTFOLIOS: Final = (
     Portfolio(
         name="compacted",
         kinds=("kill", "stop", "cut", "cut", "pause", "move", "wipe"),
-        settings=_COMPACTED,
+        settings=COMPACTED,
         workload=_KEYED,
         dead_brokers_max=1,
         healed_ms_min=1_500,
@@ -245,7 +245,7 @@ PORTFOLIOS: Final = (
         name="compacted-cuts",
         kinds=("cut", "cut", "cut", "pause"),
         shapes=(Shape.ISOLATE, Shape.FROM_BROKERS, Shape.MUTE, Shape.DEAF, Shape.NO_FETCH),
-        settings=_COMPACTED,
+        settings=COMPACTED,
         workload=msgspec.structs.replace(_KEYED, keys=2, writes_per_second=60.0),
         fault_ms_max=6_000,
         dead_brokers_max=1,
@@ -257,7 +257,7 @@ PORTFOLIOS: Final = (
     Portfolio(
         name="compacted-later",
         kinds=("kill", "stop", "move"),
-        settings={**_COMPACTED, "min.compaction.lag.ms": 3_600_000},
+        settings={**COMPACTED, "min.compaction.lag.ms": 3_600_000},
         workload=_KEYED,
         dead_brokers_max=1,
         price=1.3,
@@ -267,7 +267,7 @@ PORTFOLIOS: Final = (
     Portfolio(
         name="compacted-for-good",
         kinds=("kill", "stop", "move", "pause", "wipe"),
-        settings={**_COMPACTED, "delete.retention.ms": 2_000, "tombstones.wait.for.replicas": True},
+        settings={**COMPACTED, "delete.retention.ms": 2_000, "tombstones.wait.for.replicas": True},
         workload=_KEYED,
         dead_brokers_max=1,
         healed_ms_min=1_500,

@@ -26,14 +26,24 @@ from harness.broker.core.effects import Deliver, Effect, Timer
 from harness.broker.core.groups.classic import ClassicGroup
 from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group, GroupDeletion, UnderWay
-from harness.broker.core.invariants import Broken, member_lives_by_its_session, offsets_live_with_members
-from harness.broker.core.transaction_coordinator import LOG, TransactionCoordinator, TransactionRecord
-from harness.broker.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerConfig, NodeId, TopicPartition
+from harness.broker.core.invariants import (
+    Broken,
+    member_lives_by_its_session,
+    offsets_live_with_members,
+    transaction_ends_in_time,
+)
+from harness.broker.core.transaction_coordinator import (
+    LOG,
+    TransactionCoordinator,
+    TransactionRecord,
+    TransactionState,
+)
+from harness.broker.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerConfig, NodeId, TopicPartition
 
 #: A coordinator that has not looked for so long was frozen: what it may have missed is no claim.
 STEADY_US: Final = 3 * LOOK_EVERY_MS * 1000
 #: Commits, a look apart, that may be answered while a member is kept whose session is over.
-COMMITS_MAX: Final = 30
+COMMITS_MAX: Final = 5
 
 
 # --- what hangs on time ----------------------------------------------------------------------------------------------
@@ -50,12 +60,33 @@ class _Heard(msgspec.Struct):
     counted_us: int = 0
 
 
-class _Groups(msgspec.Struct):
-    """The groups of one coordinator in one leader epoch: their changes under way, and times."""
+class _Reign(msgspec.Struct):
+    """One coordinator in one leader epoch: its last look, and since when it has looked regularly."""
 
     leader_epoch: int
     looked_us: int
     steady_us: int
+
+    def looks(self, log: TopicPartition, cause: object, now_us: int) -> bool:
+        """Tell whether the step with this cause was a look, and note that."""
+        looks = type(cause) is Timer and cause.subject[0] == log
+        if looks:
+            if now_us - self.looked_us > STEADY_US:
+                self.steady_us = now_us
+            self.looked_us = now_us
+        return looks
+
+
+class _Transactions(_Reign):
+    """Its records under way, and when each transactional id had one last."""
+
+    under_way: dict[str, TransactionRecord | None] = {}
+    busy_us: dict[str, int] = {}
+
+
+class _Groups(_Reign):
+    """Its changes of groups under way, and times."""
+
     changes: dict[str, UnderWay] = {}
     heard: dict[tuple[str, str], _Heard] = {}
     offsets: dict[str, object] = {}
@@ -69,7 +100,8 @@ class CoordinatorInvariants:
         self._session_us = config.session_timeout_ms * 1000
         self._retention_us = config.offsets_retention_minutes * 60_000_000
         self._note = note
-        self._decisions: dict[NodeId, tuple[int, dict[str, TransactionRecord | None]]] = {}
+        self._check_ms = config.transaction_abort_check_ms
+        self._transactions: dict[NodeId, _Transactions] = {}
         self._groups: dict[tuple[NodeId, TopicPartition], _Groups] = {}
 
     def step(self, node: NodeId, broker: Broker, cause: object, effects: Sequence[Effect], now_us: int) -> None:
@@ -80,24 +112,47 @@ class CoordinatorInvariants:
                 for broken in self._look_at_groups(node, coordinator, cause, effects, now_us):
                     self._note(coordinator.log, broken)
         elif topic:
-            for broken in self._look_at_transactions(node, broker.transaction_coordinator, cause, effects):
+            for broken in self._look_at_transactions(node, broker.transaction_coordinator, cause, effects, now_us):
                 self._note(LOG, broken)
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def _look_at_transactions(
-        self, node: NodeId, coordinator: TransactionCoordinator, cause: object, effects: Sequence[Effect]
+        self,
+        node: NodeId,
+        coordinator: TransactionCoordinator,
+        cause: object,
+        effects: Sequence[Effect],
+        now_us: int,
     ) -> Iterator[Broken | None]:
         replica = coordinator.ready()
         if replica is None:
             return
-        epoch, before = self._decisions.get(node, (NONE, {}))
-        if epoch != replica.leader_epoch:
-            before = {}
+        seen = self._transactions.get(node)
+        if seen is None or seen.leader_epoch != replica.leader_epoch:
+            seen = self._transactions[node] = _Transactions(replica.leader_epoch, now_us, now_us)
             yield from transactions_loaded(coordinator)
-        yield from decisions_in(coordinator.transactions(), before, cause)
+        yield from decisions_in(coordinator.transactions(), seen.under_way, cause)
         yield from markers_in(coordinator, effects)
-        self._decisions[node] = (replica.leader_epoch, records_under_way(coordinator))
+        if seen.looks(LOG, cause, now_us):
+            yield from self._ended_in_time(seen, coordinator, now_us)
+        seen.under_way = records_under_way(coordinator)
+
+    def _ended_in_time(
+        self, seen: _Transactions, coordinator: TransactionCoordinator, now_us: int
+    ) -> Iterator[Broken | None]:
+        """After a look none is open that should not be, except what was busy at the last check; none ends early."""
+        for name, transaction in coordinator.transactions().items():
+            record, open_ms = transaction.record, now_us // 1000 - transaction.record.begun_ms
+            late_us = now_us - max(seen.steady_us, seen.busy_us.get(name, 0))
+            if transaction.next is not None:
+                seen.busy_us[name] = now_us
+                is_new = transaction.next.record is not seen.under_way.get(name)
+                if is_new and transaction.next.record.state is TransactionState.PREPARE_ABORT:
+                    yield transaction_ends_in_time(name, open_ms, record.timeout_ms, self._check_ms, aborted=True)
+            elif record.state is TransactionState.ONGOING and late_us > self._check_ms * 1000 + STEADY_US:
+                check_ms = self._check_ms + STEADY_US // 1000
+                yield transaction_ends_in_time(name, open_ms, record.timeout_ms, check_ms, aborted=False)
 
     # --- groups ------------------------------------------------------------------------------------------------------
 
@@ -111,11 +166,7 @@ class CoordinatorInvariants:
         if seen is None or seen.leader_epoch != replica.leader_epoch:
             seen = self._groups[node, log] = _Groups(replica.leader_epoch, now_us, now_us)
             yield from groups_loaded(coordinator)
-        looks = type(cause) is Timer and cause.subject[0] == log
-        if looks:
-            if now_us - seen.looked_us > STEADY_US:
-                seen.steady_us = now_us
-            seen.looked_us = now_us
+        looks = seen.looks(log, cause, now_us)
         _, groups = coordinator.described()
         committed = any(type(each) is Deliver and _is_committed(each.message) for each in effects)
         for name, group in groups.items():

@@ -218,8 +218,8 @@ class SimulatedWorld:
             )
         for number, topic in enumerate(self._internal_topics, len(self._topics)):
             config = log_config(topic, topic_config(settings), settings.replication_factor)
-            if topic == OFFSETS_TOPIC:  # As Kafka's, whatever topics have; a cleaner begins once a segment ends.
-                config = msgspec.structs.replace(config, cleanup_policy="compact")
+            # As Kafka's, whatever topics have; a cleaner begins once a segment ends.
+            config = msgspec.structs.replace(config, cleanup_policy="compact")
             wire.send(CreateTopic(number, topic, 1, settings.replication_factor, config))
 
     def _witness(self, node: int, fact: Fact) -> None:

@@ -43,6 +43,7 @@ NEEDED = {
     "groups": 'group.protocol = "consumer"\n',
     "consume-transform-produce": 'group.protocol = "consumer"\n',
     "keyed": 'cleanup.policy = "compact"\n',
+    "keyed-transactions": 'cleanup.policy = "compact"\n',
 }
 #: Members are given up within the run, so that a broker that takes the offsets of any lets two of them commit a record.
 HASTY = 'isolation.level = "read_committed"\nsession.timeout.ms = 1_000\ndelivery.timeout.ms = 3_000\n'
@@ -58,6 +59,7 @@ CASES = [
     Case("keyed", 'planted.bug = "keep-first-value"'),
     Case("transactions", 'planted.bug = "forget-abort-on-follower"'),
     Case("transactions", 'planted.bug = "pass-hanging-transaction"'),
+    Case("keyed-transactions", 'planted.bug = "pass-hanging-transaction"'),
     Case("consume-transform-produce", HASTY + 'planted.bug = "offsets-of-any-member"'),
     Case("consume-transform-produce", 'planted.bug = "answer-unstable-offsets"'),
 ]

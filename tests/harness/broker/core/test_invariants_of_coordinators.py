@@ -22,11 +22,13 @@ from harness.broker.core.invariants import (
     producers_grow,
     retention_keeps_young,
     tombstone_stays,
+    transaction_ends_in_time,
     transactions_as_logged,
 )
 from harness.broker.core.logged import LoggedTransactions, logged_groups
 from harness.broker.core.messages import Marker, RecordBatch
-from harness.broker.core.transaction_coordinator import TransactionRecord, TransactionState
+from harness.broker.core.transaction_coordinator import LOG as TRANSACTIONS_LOG
+from harness.broker.core.transaction_coordinator import TransactionCoordinator, TransactionRecord, TransactionState
 from harness.broker.core.types import CONTROLLER, NONE, BrokerConfig, NodeId, TopicPartition
 from harness.worlds.simulated.invariants import InvariantBrokenError
 from tests.harness.broker.core.group_lab import T0, GroupLab, LabMember
@@ -102,6 +104,16 @@ def test_a_member_is_given_up_when_its_session_is_over_and_only_then(
     assert (broken is None) is (given_up is is_over)
 
 
+@pytest.mark.parametrize(
+    ("open_ms", "aborted", "holds"),
+    [(100, False, True), (110, False, True), (111, False, False), (100, True, False), (101, True, True)],
+)
+def test_a_transaction_is_aborted_at_the_check_after_its_time_out_and_not_before(
+    open_ms: int, *, aborted: bool, holds: bool
+) -> None:
+    assert (transaction_ends_in_time("x", open_ms, 100, 10, aborted=aborted) is None) is holds
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_what_is_to_be_kept_is_kept(*, is_kept: bool) -> None:
     assert (cleaning_keeps(B, "a record", 1, is_kept=is_kept) is None) is is_kept
@@ -156,6 +168,21 @@ def test_offsets_that_a_new_coordinator_does_not_know_ring_at_its_first_answer()
     lab.move(2)
     with pytest.raises(InvariantBrokenError, match="loaded-as-logged"):
         lab.committed()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_transaction_that_stays_open_rings_under_each_coordinator(
+    monkeypatch: pytest.MonkeyPatch, *, moved: bool
+) -> None:
+    monkeypatch.setattr(TransactionCoordinator, "_abort_the_old", lambda self: None)
+    lab = TransactionLab(timeout_ms=1_000)
+    lab.in_transaction("a")
+    if moved:
+        lab.run(9_000)
+        lab.send(CONTROLLER, messages.MoveLeader(lab.correlation(), TRANSACTIONS_LOG.topic, 0, 2))
+    lab.run(10_000)
+    with pytest.raises(InvariantBrokenError, match=r"transaction-ends-in-time: .* stays open"):
+        lab.run(3_000)
 
 
 def test_what_a_group_has_committed_is_read_from_its_log() -> None:

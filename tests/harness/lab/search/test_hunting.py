@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,9 +54,9 @@ def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None
     [
         ({"planted.bug": "keep-generation"}, {*WORKLOADS} - {"bursts"}),
         ({"missed.epoch": "kafka"}, {*WORKLOADS} - {"bursts"}),
-        ({"cleanup.policy": "compact"}, {"keyed"}),
+        ({"cleanup.policy": "compact"}, {"keyed", "keyed-transactions"}),
         ({"commit.mode": "auto"}, {"groups", "consume-transform-produce"}),
-        ({"transaction.version": 1}, {"transactions", "consume-transform-produce"}),
+        ({"transaction.version": 1}, {"transactions", "keyed-transactions", "consume-transform-produce"}),
         ({"acks": 1}, {"steady"}),
     ],
 )
@@ -129,6 +130,21 @@ def test_a_permitted_loss_is_no_finding() -> None:
     careless = Portfolio(name="careless", settings={"acks": 1}, families=("kill",))
     for run in as_it_is(3, seed=1, portfolios=(careless,)):
         assert run.alarms == ()
+
+
+def test_the_time_of_a_hunt_is_that_of_the_processor_and_has_its_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run takes a second of it, and so does each control; there is no other clock."""
+    spent = 0.0
+
+    def alarmed(_spec: RunSpec) -> tuple[Alarm, ...]:
+        nonlocal spent
+        spent += 1.0
+        return (Alarm("lost-write", ""),)
+
+    monkeypatch.setattr("harness.lab.search.hunting.alarms_of", alarmed)
+    monkeypatch.setattr("harness.lab.search.hunting.time", SimpleNamespace(process_time=lambda: spent))
+    result = hunt(EARLY, seed=1, seconds=8)
+    assert (len(result.spurious), result.schedules, result.seconds) == (5, 5, 10.0)
 
 
 def test_what_the_broker_does_as_it_is_too_is_not_blamed_on_the_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from harness.broker.core import messages
 from harness.broker.core.cleaner import Cleaner, Pass
+from harness.broker.core.coordinated import records_under_way
 from harness.broker.core.groups.group import Group
 from harness.broker.core.retention import ExpiredPart, Retention
+from harness.broker.core.transaction_coordinator import TransactionCoordinator
 from harness.broker.core.types import ErrorCode
 from harness.lab.search import PLAIN
 from harness.lab.search.hunting import alarms_of
@@ -76,12 +78,19 @@ def test_segments_expire_within_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tombstones"), [("compacted", False), ("compacted-for-good", True), ("cleaned-log-of-groups", False)]
+    ("name", "tombstones"),
+    [
+        ("compacted", False),
+        ("compacted-for-good", True),
+        ("compacted-transactions", True),
+        ("cleaned-log-of-groups", False),
+        ("cleaned-log-of-transactions", False),
+    ],
 )
 def test_logs_are_cleaned_and_of_one_portfolio_tombstones_go(
     name: str, tombstones: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is cleaned of the topic that a group reads: what is cleaned there is the log of its coordinator."""
+    """Nothing is cleaned of other topics: what is cleaned there is the log of a coordinator."""
     passes: list[Pass] = []
     right = Cleaner.clean
 
@@ -100,7 +109,22 @@ def test_a_group_that_is_forgotten_while_its_members_live_is_noticed(monkeypatch
     """Its members are there, and do nothing, for longer than offsets.retention.minutes."""
     assert alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {})) == ()
     monkeypatch.setattr(Group, "idle", lambda self, now_us, retention_us: now_us - self.changed_us > retention_us)
-    assert {alarm.by for alarm in alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))} >= {"group-went-back"}
+    rings = {alarm.by for alarm in alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))}
+    assert rings >= {"offsets-live-with-members", "group-went-back"}
+
+
+def test_a_transaction_is_aborted_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    aborted: list[bool] = []
+    right = TransactionCoordinator._abort_the_old
+
+    def noted(self: TransactionCoordinator) -> None:
+        before = records_under_way(self)
+        right(self)
+        aborted.extend(record is not before.get(name) for name, record in records_under_way(self).items())
+
+    monkeypatch.setattr(TransactionCoordinator, "_abort_the_old", noted)
+    run("pipelines")
+    assert any(aborted)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Ten wrong rules of coordinators, cleaning and retention, none of them a planted bug: a hunt notices each.
+"""Wrong rules of coordinators, cleaning and retention, none of them a planted bug: a hunt notices each.
 
 Each is one text of the source in a wrong form, with the portfolio that has its workload and what is set beside.
 """
@@ -63,6 +63,14 @@ WRONG_RULES: Final = (
         "decision-follows",
     ),
     WrongRule(
+        "a transaction is aborted at the first check, whatever its time-out",
+        f"{CORE}/transaction_coordinator.py",
+        "now_ms - record.begun_ms > record.timeout_ms",
+        "now_ms > record.begun_ms",
+        "wide-transactions",
+        "transaction-ends-in-time",
+    ),
+    WrongRule(
         "what was aborted and truncated stays aborted",
         f"{CORE}/log.py",
         "            self.producers = Producers([*self._below, *self.batches])\n",
@@ -75,6 +83,15 @@ WRONG_RULES: Final = (
         f"{CORE}/groups/coordinator.py",
         "group.heard_us[message.member] = self._context.now_us",
         "group.heard_us = dict.fromkeys(group.heard_us, self._context.now_us)",
+        "groups",
+        "member-lives-by-its-session",
+        {"settings": {"group.protocol": "consumer"}},
+    ),
+    WrongRule(
+        "a coordinator looks for silent members once, and keeps those that die later while others commit",
+        f"{CORE}/coordinator.py",
+        "        self._look_again(replica)\n        if not",
+        "        if not",
         "groups",
         "member-lives-by-its-session",
         {"settings": {"group.protocol": "consumer"}},
@@ -105,6 +122,14 @@ WRONG_RULES: Final = (
         "cleaning-keeps",
         # A producer is silent for longer than a segment.
         {"workload": {"producers": 6, "writes_per_second": 4.0}},
+    ),
+    WrongRule(
+        "an aborted value replaces the committed one of its key",
+        f"{CORE}/cleaner.py",
+        "[batch for batch in below if batch.base_offset not in aborted]",
+        "below",
+        "compacted-transactions",
+        "cleaning-keeps",
     ),
     WrongRule(
         "a tombstone goes with the second pass",
