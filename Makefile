@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices examples reference bench bench-check wheel image lock clean
+.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices examples reference bench bench-check wheel image image-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,9 @@ image: wheel ## a container image of ackproof, from ci/Containerfile and the whe
 	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && ackproof=$(CURDIR)/$(BIN)/ackproof && wheel=$$(ls -t $(CURDIR)/dist/*.whl | head -1) \
 	 && cd "$$work" && "$$ackproof" init ci >/dev/null && cp "$$wheel" ackproof/ \
 	 && docker build --tag ackproof --file ackproof/Containerfile .
+
+image-check: wheel ## the steps of ci/Containerfile in a bare Debian, and what the image does by itself (as root, with debootstrap)
+	@$(BIN)/python -m scripts.image_check
 
 lock: ## lock files from pyproject.toml, with hashes; `make check` sees to it that they fit
 	@scripts/lock.sh

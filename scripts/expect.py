@@ -41,8 +41,8 @@ def every_cell_lost_against_its_promise(cells: Sequence[Cell]) -> Iterator[str]:
             yield f"{cell['cell']} ({cell['world']}) should have lost acknowledged writes against its promise: {shown}"
 
 
-def every_run_of_a_resumed_soak_counts_once(directory: Path) -> Iterator[str]:
-    """Say what is missing of: a second session, and one turn, one verdict and one place in the matrix for each run."""
+def every_run_of_a_soak_counts_once(directory: Path, sessions: int) -> Iterator[str]:
+    """Say what is missing of: so many ``sessions``, and one turn, one verdict and one place in the matrix a run."""
     entries = [json.loads(line) for line in (directory / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = (directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     histories = Counter(json.loads(line)["history"] for line in lines)
@@ -50,8 +50,8 @@ def every_run_of_a_resumed_soak_counts_once(directory: Path) -> Iterator[str]:
     judged = [turn for entry in entries if entry["entry"] == "judged" for turn in entry["turns"]]
     matrix = json.loads((directory / "matrix.json").read_text(encoding="utf-8"))
     runs = sum(cell["runs"] for cell in matrix["cells"])
-    if sum(entry["entry"] == "began" for entry in entries) < 2:
-        yield "the soak was not resumed"
+    if (began := sum(entry["entry"] == "began" for entry in entries)) != sessions:
+        yield f"the soak has {began} sessions, not {sessions}"
     if drawn != list(range(len(drawn))) or len(set(judged)) < len(judged) or max(histories.values(), default=0) > 1:
         yield "a run counts twice"
     if not len(judged) == len(histories) == runs > 0:
@@ -71,7 +71,7 @@ def main(summary: str, expectation: str) -> int:
     for cell in cells:
         sys.stdout.write(f"{cell['world']} {cell['cell']}: {cell['outcome']}, {cell['lost']} lost, {cell['note']}\n")
     if expectation == "once":
-        problems = list(every_run_of_a_resumed_soak_counts_once(directory))
+        problems = list(every_run_of_a_soak_counts_once(directory, 2))
     else:
         problems = list(EXPECTATIONS[expectation](cells))
     for problem in problems:

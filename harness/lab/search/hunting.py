@@ -180,7 +180,7 @@ def _in_processes(
                 given.popleft()
                 yield runs_done
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 def growing_sizes() -> Iterator[int]:

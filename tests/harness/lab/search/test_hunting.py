@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import signal
 import time
@@ -168,6 +169,13 @@ def test_a_hunt_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.lab.search.hunting.alarms_of", lambda _: ())
     result = hunt(EARLY, seed=1, seconds=0)
     assert (result.alarming, result.schedules) == (None, 1)
+
+
+def test_no_worker_outlives_its_hunt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends with the interpreter may close a pipe that the interpreter writes to: a traceback after the answer."""
+    monkeypatch.setattr("harness.lab.search.hunting.alarms_of", lambda _: ())
+    hunt(EARLY, seed=1, seconds=0, workers=2)
+    assert multiprocessing.active_children() == []
 
 
 def test_an_assertion_of_the_core_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
