@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "stories",
     "conform",
     "finding",
+    "cure",
     "hunt",
     "explore",
     "heal",

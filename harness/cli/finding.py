@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -18,7 +19,7 @@ from harness.lab.findings import (
     PlayRequest,
     PlayVerdict,
     asked_for,
-    compared,
+    held_against_page,
     plays,
 )
 from workloads import unknown_name
@@ -28,6 +29,8 @@ _EXITS: Final = {
     AsDocumented.NO: EXIT_BROKEN,
     AsDocumented.UNKNOWN: EXIT_UNKNOWN,
 }
+#: With a patch before a release that shows it.
+_CURED: Final = {AsDocumented.YES: "cured", AsDocumented.NO: "not cured", AsDocumented.UNKNOWN: "not known"}
 #: The outcome that a page says, in words.
 _SAYS: Final = {
     True: "its page says that it shows",
@@ -42,6 +45,12 @@ _SAYS: Final = {
 @click.option("--client", default="", help="The client library, if there are several (java, or java:3.9.2).")
 @click.option("--way", default="", help="Another way to play it, such as a control; NUMBER --ways names them.")
 @click.option("--ways", "listed", is_flag=True, help="Only name the ways to play it.")
+@click.option(
+    "--patch",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Put what is in DIR before the release's own classes, or the client library; see `ackproof cure`.",
+)
 @click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Play it so often.")
 @takes_json
 def finding(
@@ -52,15 +61,17 @@ def finding(
     client: str,
     way: str,
     listed: bool,
+    patch: Path | None,
     runs: int,
 ) -> int:
     """Play a finding about Kafka or its clients on this machine.
 
     NUMBER is that of its page in docs/findings (015); none: all of them are listed. A new cluster is started for each
     run, and removed. It is said what was observed, step by step, and whether that is what the page says: exit code 0
-    if so, 1 if not, 2 if it could not be observed, or the page says nothing of this release.
+    if so, 1 if not, 2 if it could not be observed, or the page says nothing of this release. With --patch a finding
+    that the page says to show should not show: 0 if it is cured, 1 if not.
     """
-    given = {"--version": version, "--client": client, "--way": way}
+    given = {"--version": version, "--client": client, "--way": way, "--patch": patch}
     if number is None:
         if options := [option for option, value in given.items() if value] + ["--ways"] * listed:
             raise PlanError(f"name the finding that {options[0]} is about, for example: ackproof finding 015")
@@ -73,7 +84,7 @@ def finding(
     if listed:
         terminal.answer(_entry(chosen), [*_lines(chosen), *_ways(chosen)])
         return EXIT_HELD
-    return _play(terminal, asked_for(chosen, way, version, client), runs)
+    return _play(terminal, asked_for(chosen, way, version, client, patch), runs)
 
 
 def _play(terminal: Terminal, asked: PlayRequest, runs: int) -> int:
@@ -87,7 +98,7 @@ def _play(terminal: Terminal, asked: PlayRequest, runs: int) -> int:
         if not terminal.as_json:
             for line in _observed(each, len(played) if runs > 1 else None):
                 terminal.fold(line)
-    outcome = compared(asked.expected, played)
+    outcome = held_against_page(asked, played)
     if terminal.as_json:
         terminal.json(
             {
@@ -96,6 +107,7 @@ def _play(terminal: Terminal, asked: PlayRequest, runs: int) -> int:
                 "version": asked.version if asked.chosen.kafka else None,
                 "client": asked.client,
                 "client_version": str(asked.releases.library),
+                "patch": str(asked.patch.directory) if asked.patch else None,
                 "expected": asked.expected,
                 "outcome": outcome,
                 "plays": played,
@@ -123,7 +135,10 @@ def _conclusion(asked: PlayRequest, played: Sequence[Played], outcome: AsDocumen
         lost = f", could not be observed in {unknown}" if unknown else ""
         head = f"shown in {shown} of {counted(len(played), 'run')}{lost}"
     entry = asked.finding.entry
-    return f"finding {entry.number}: {head}; {_SAYS[asked.expected]}: {outcome} (docs/findings/{entry.page})"
+    says, told = _SAYS[asked.expected], str(outcome)
+    if asked.patch and asked.expected:
+        says, told = f"{says} without the patch", _CURED[outcome]
+    return f"finding {entry.number}: {head}; {says}: {told} (docs/findings/{entry.page})"
 
 
 # --- the list --------------------------------------------------------------------------------------------------------

@@ -189,6 +189,8 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     settings ``change``, each a name and a value; ``upgrade_end`` says what follows, and ``upgrade_by`` if it starts
     again on its disk, or another one takes its place.
     Clients of ``other_clients``, each a library and a release of the Java client, take turns with those of ``client``.
+    Classes in the directory ``patch`` (empty: none) come before those of this release, in its nodes and its Java
+    client; no plan names it.
     """
 
     name: ClassVar[WorldName] = "kafka"
@@ -200,6 +202,7 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     upgrade_by: UpgradeBy = "restart"
     change: tuple[tuple[str, str], ...] = ()
     other_clients: tuple[tuple[ClientName, str], ...] = ()
+    patch: str = ""
 
     @property
     @override

@@ -27,7 +27,7 @@ def play_plan(
     """Perform one run of a plan on Kafka; it shows where the checkers find one of these ``anomalies``."""
     (path,) = starter(name).values()
     spec = read_plan(path, {**(settings or {}), **rules_of(stage.version)}).single(family, "kafka", None)
-    world = msgspec.structs.replace(require_kind(spec.world, Kafka), version=stage.version)
+    world = msgspec.structs.replace(require_kind(spec.world, Kafka), version=stage.version, patch=stage.patch)
     spec = msgspec.structs.replace(spec, world=world)
     stage.does(f"one run of the plan {name}")
     run = stage.directory / "run"

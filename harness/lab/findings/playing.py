@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +14,7 @@ import confluent_kafka
 import msgspec
 from kafka.errors import KafkaError
 
-from harness.ground.errors import HostError, PlanError
+from harness.ground.errors import HarnessError, HostError, PlanError
 from harness.ground.machine.versions import versions
 from harness.ground.progress import Progress
 from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
@@ -21,6 +23,7 @@ from harness.plan import ClientName
 from harness.runs.run import kept_until_undone
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.installation import find
+from harness.worlds.kafka.patches import Patch, read_patch
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from workloads import reason_of, unknown_name
 
@@ -34,13 +37,14 @@ class AsDocumented(StrEnum):
 
 
 class PlayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The plays that are asked for: a finding, a way of it, and the releases in use."""
+    """The plays that are asked for: a finding, a way of it, the releases in use, and a patch that comes before them."""
 
     finding: PlayableFinding
     way: str
     version: str
     client: ClientName
     client_version: str
+    patch: Patch | None = None
 
     @property
     def chosen(self) -> Way:
@@ -51,6 +55,8 @@ class PlayRequest(msgspec.Struct, frozen=True, kw_only=True):
     def releases(self) -> InUse:
         """The releases in use; that of librdkafka is its own, and not that of its Python binding."""
         match self.client:
+            case "confluent-kafka" if self.patch and self.patch.has_library:
+                library = self.patch.library_version()
             case "confluent-kafka":
                 library = confluent_kafka.libversion()[0]
             case "kafka-python":
@@ -64,19 +70,27 @@ class PlayRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The releases in use, in words."""
         names = {"confluent-kafka": "librdkafka", "kafka-python": "kafka-python", "java": "Kafka's Java client"}
         brokers = f"Kafka {self.version}" if self.chosen.kafka else "the reference broker"
-        return f"{brokers} with {names[self.client]} {self.releases.library}"
+        patch = f", and {self.patch.directory} before it" if self.patch else ""
+        return f"{brokers} with {names[self.client]} {self.releases.library}{patch}"
 
     @property
     def expected(self) -> bool | None:
-        """The outcome that the page says: True where the finding shows, None where it says nothing of it."""
+        """The outcome that the page says: True where the finding shows, None where it says nothing of it.
+
+        It says nothing of patches.
+        """
         return self.chosen.expects(self.finding, self.releases)
 
 
-def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client: str = "") -> PlayRequest:
+def asked_for(
+    finding: PlayableFinding, way: str = "", version: str = "", client: str = "", patch: Path | None = None
+) -> PlayRequest:
     """Choose plays: by default the first way, the default release, and the usual client ("java:3.9.2" has a release).
 
+    What is in the directory ``patch`` comes before the release's own classes, or the installed client library.
+
     Raises:
-        PlanError: there is no such way, release or client.
+        PlanError: there is no such way, release or client, or the patch is not for that release.
         HostError: a release is not installed, or this machine lacks what the way needs.
     """
     way = way or finding.usual
@@ -100,7 +114,14 @@ def asked_for(finding: PlayableFinding, way: str = "", version: str = "", client
     if missing or (finding.programs and os.geteuid() != 0):
         lacks = f"the programs {', '.join(missing)}" if missing else "root"
         raise HostError(f"finding {finding.number} needs {lacks}: see `ackproof doctor`")
-    return PlayRequest(finding=finding, way=way, version=version, client=library, client_version=release)
+    return PlayRequest(
+        finding=finding,
+        way=way,
+        version=version,
+        client=library,
+        client_version=release,
+        patch=read_patch(patch, find(version)) if patch else None,
+    )
 
 
 def plays(asked: PlayRequest, runs: int, progress: Progress) -> Iterator[Played]:
@@ -117,15 +138,40 @@ def plays(asked: PlayRequest, runs: int, progress: Progress) -> Iterator[Played]
             progress.phase(f"finding {asked.finding.number}{count}", None),
             kept_until_undone("ackproof-finding-") as directory,
         ):
-            played = _played(asked, directory, progress)
+            if asked.patch and asked.patch.apart:
+                played = _played_apart(asked, asked.patch, directory, progress)
+            else:
+                played = played_here(asked, directory, progress)
         yield played
 
 
-def _played(asked: PlayRequest, directory: Path, progress: Progress) -> Played:
+def _played_apart(asked: PlayRequest, patch: Patch, directory: Path, progress: Progress) -> Played:
+    """Play it once in a process of its own, in which the client library of the patch is loaded first.
+
+    Raises:
+        HarnessError: that process failed.
+    """
+    progress.advance("playing in a process of its own")
+    words = (asked.finding.number, asked.way, asked.version, asked.client, asked.client_version)
+    program = "from harness.lab.findings.apart import main; main()"
+    command = (sys.executable, "-c", program, *words, str(patch.directory), str(directory))
+    with subprocess.Popen(  # noqa: S603 - this very interpreter
+        command, env=patch.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        told, complaints = process.communicate()
+    if process.returncode:
+        last = complaints.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise HarnessError(f"the process that plays with {patch.directory} failed: {last[0]}")
+    return msgspec.json.decode(told, type=Played)
+
+
+def played_here(asked: PlayRequest, directory: Path, progress: Progress) -> Played:
+    """Play it once in this process, whose files are in ``directory``."""
     stage = FindingStage(
         version=asked.version,
         client=asked.client,
         client_version=asked.client_version,
+        patch=str(asked.patch.directory) if asked.patch and asked.patch.has_classes else "",
         directory=directory,
         progress=progress,
     )
@@ -133,6 +179,11 @@ def _played(asked: PlayRequest, directory: Path, progress: Progress) -> Played:
         return asked.chosen.play(stage)
     except (NotObservedError, UnansweredError, OSError, KafkaError, confluent_kafka.KafkaException) as error:
         return Played(PlayVerdict.NOT_OBSERVED, why=reason_of(error))
+
+
+def held_against_page(asked: PlayRequest, played: Sequence[Played]) -> AsDocumented:
+    """Hold some plays against the page; with a patch a finding that it says to show should not show any more."""
+    return compared(False if asked.patch and asked.expected else asked.expected, played)
 
 
 def compared(expected: bool | None, played: Sequence[Played]) -> AsDocumented:

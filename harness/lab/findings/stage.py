@@ -40,11 +40,15 @@ class NotObservedError(HarnessError):
 
 @dataclass(frozen=True, kw_only=True)
 class FindingStage:
-    """One play. ``version`` is that of Kafka, ``client_version`` that of the Java client if it is another one."""
+    """One play. ``version`` is that of Kafka, ``client_version`` that of the Java client if it is another one.
+
+    Classes in the directory ``patch`` come before those of this version; empty: none.
+    """
 
     version: str
     client: ClientName
     client_version: str = ""
+    patch: str = ""
     directory: Path
     progress: Progress
 
@@ -65,7 +69,7 @@ class FindingStage:
 
         Its own clients are of librdkafka; those of the play's library are :meth:`OpenCluster.clients`.
         """
-        world = Kafka(version=self.version, client="confluent-kafka")
+        world = Kafka(version=self.version, client="confluent-kafka", patch=self.patch)
         if namespaces:
             world = msgspec.structs.replace(world, host=Namespaces())
         spec = _spec(world, {**settings, **rules_of(self.version)}, of_run)
@@ -94,7 +98,7 @@ class FindingStage:
     def library(self, resources: ExitStack, client: ClientName | None = None) -> ClientLibrary:
         """The client library of the play, or another one; ``resources`` end its JVM."""
         version = self.client_version if client in {None, self.client} else ""
-        world = Kafka(version=self.version, client=client or self.client, client_version=version)
+        world = Kafka(version=self.version, client=client or self.client, client_version=version, patch=self.patch)
         return client_library(world, self.directory, resources)
 
 

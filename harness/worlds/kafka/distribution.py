@@ -36,6 +36,7 @@ from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
 from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.members import ClusterMembers
+from harness.worlds.kafka.patches import patched
 from harness.worlds.kafka.properties import (
     NodePlace,
     as_text,
@@ -96,7 +97,7 @@ def release_for(world: Kafka, settings: Settings, workload: WorkloadPlan | None 
         transactions_possible(settings, version)
     installation = find(str(version))  # last: no user should fetch a release that cannot do it
     installation.require_startable()
-    return installation
+    return patched(installation, world)
 
 
 def successor_for(world: Kafka, first: Installation) -> Installation:

@@ -34,7 +34,7 @@ from workloads import reason_of
 #: A hundred megabytes; slow lines get a quarter of an hour.
 LIMIT_S: Final = 900.0
 #: Named with its version, so that the same thing happens on every machine.
-_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
 #: The file in a release's directory that says that it has not started yet.
@@ -56,15 +56,21 @@ _SILENCE: Final = re.compile(
 
 
 class Installation(NamedTuple):
-    """An installed release. ``home`` holds ``libs``."""
+    """An installed release. ``home`` holds ``libs``; classes in the directory ``patch`` come before its own."""
 
     version: Version
     home: Path
+    patch: Path | None = None
 
     @property
     def jars(self) -> list[Path]:
-        """The class path, in an order that never changes (class-data archives depend on it)."""
+        """Its own class path, in an order that never changes (class-data archives depend on it)."""
         return sorted((self.home / "libs").glob("*.jar"))
+
+    @property
+    def class_path(self) -> list[Path]:
+        """The patch, if there is one, then the jars."""
+        return [*([self.patch] if self.patch else []), *self.jars]
 
     @property
     def made(self) -> Path:
@@ -231,19 +237,28 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
         NotReachableError: Maven is missing, or its repository did not answer.
         HostError: Maven failed for another reason.
     """
+    (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
+    _maven(wanted[0], directory, f"{_PLUGIN}:copy-dependencies", "-DincludeScope=runtime", directory / "libs")
+
+
+def fetch_sources(wanted: Artifact, directory: Path) -> None:
+    """Copy the jar of an artifact's sources into ``directory``; raises as :func:`fetch`."""
+    name = f"{wanted.group}:{wanted.name}:{wanted.version}:jar:sources"
+    _maven(wanted, directory, f"{_PLUGIN}:copy", f"-Dartifact={name}", directory)
+
+
+def _maven(wanted: Artifact, directory: Path, goal: str, option: str, out: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
-    (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
     # By itself Maven only warns of a wrong checksum, and -q hides the warning.
-    quietly = [maven, "-B", "-q", "--strict-checksums"]
-    command = [*quietly, _GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}"]
+    command = [maven, "-B", "-q", "--strict-checksums", goal, option, f"-DoutputDirectory={out}"]
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(f"Maven did not end ({reason_of(error)}): try again later, {_OTHERWISE}") from error
     if done.returncode:
-        raise _trouble(wanted[0], done.stdout + done.stderr)
+        raise _trouble(wanted, done.stdout + done.stderr)
 
 
 def project(wanted: Sequence[Artifact]) -> str:

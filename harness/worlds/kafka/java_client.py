@@ -13,6 +13,7 @@ from harness.plan import Kafka, RealTime
 from harness.worlds.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LogFiles, client_command
+from harness.worlds.kafka.patches import patched
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 #: The oldest release whose producer takes a group's membership with offsets (KIP-447).
@@ -80,7 +81,7 @@ def client_release(world: RealTime) -> Installation:
         raise PlanError(
             f"Kafka's Java client {version} is too old for this harness; set client_version to {oldest} or later"
         )
-    return find(version)
+    return patched(find(version), world)
 
 
 def client_version(world: RealTime) -> str:

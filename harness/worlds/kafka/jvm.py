@@ -157,7 +157,7 @@ def archive_command(installation: Installation, properties: Path, files: LogFile
     No journal knows it, so nothing else would end it after a harness that was killed.
     """
     options = (*_lifetime(_ARCHIVE_LIMIT_S), f"-XX:ArchiveClassesAtExit={archive}", *files.logging(installation))
-    return _java(installation, BROKER_HEAP_MB, options, (MAIN, str(properties)))
+    return _java(installation._replace(patch=None), BROKER_HEAP_MB, options, (MAIN, str(properties)))
 
 
 def archive_path(installation: Installation) -> Path:
@@ -175,15 +175,15 @@ def _java(
     more_jars: Sequence[Path] = (),
 ) -> tuple[str, ...]:
     """A Java with a release's jars, each by name: an archive of class data fits only a list that begins the same."""
-    jars = ":".join(node_path(jar) for jar in [*installation.jars, *more_jars])
+    jars = ":".join(node_path(path) for path in [*installation.class_path, *more_jars])
     heap = (f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
     return (node_path(Path(java_program())), *heap, *_COMMON, *options, "-cp", jars, *words)
 
 
 def _shared(installation: Installation, node_path: NodePath = str) -> tuple[str, ...]:
-    """The option to use the archive, which fits only jars at the very same paths."""
+    """The option to use the archive, which fits only jars at the very same paths, and nothing before them."""
     archive = archive_path(installation)
-    here = archive.is_file() and node_path(archive) == str(archive)
+    here = installation.patch is None and archive.is_file() and node_path(archive) == str(archive)
     return (f"-XX:SharedArchiveFile={archive}",) if here else ()
 
 

@@ -6,14 +6,17 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from kafka.errors import KafkaConnectionError
 
 from harness.cli.app import exit_code_of
+from harness.ground.errors import HarnessError
 from harness.ground.known_defects import product_findings
 from harness.ground.progress import Progress
 from harness.lab.findings import (
@@ -27,10 +30,13 @@ from harness.lab.findings import (
     asked_for,
     compared,
     playing,
+    plays,
 )
 from harness.lab.findings.playable import expects_defect, expects_nothing
+from harness.lab.findings.playing import played_here
 from harness.lab.findings.stage import FindingStage, NotObservedError
 from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.patches import Patch
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 ROOT = Path(__file__).parents[4]
@@ -303,6 +309,7 @@ def test_the_ways_of_a_finding_are_named(capsys: pytest.CaptureFixture[str]) -> 
         (("015", "--version", "4.3"), "is not a version"),
         (("--version", "4.3.1"), "name the finding"),
         (("--ways",), "name the finding"),
+        (("--patch", "DIR"), "name the finding"),
     ],
 )
 def test_what_is_named_wrongly_ends_with_64(
@@ -333,6 +340,69 @@ def test_root_and_programs_that_are_missing_are_named(
     monkeypatch.setattr(shutil, "which", lambda name, **_: None if name == "nft" else name)
     code, _, err = told(capsys, "007")
     assert (code, "needs the programs nft" in err) == (70, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown", "code", "words"),
+    [
+        ((), False, 0, "not shown; its page says that it shows without the patch: cured (docs"),
+        ((), True, 1, "shown; its page says that it shows without the patch: not cured (docs"),
+        (("--way", "control"), False, 0, "not shown; its page says that it does not show: as its page says"),
+        (("--version", "3.9.1"), False, 2, "its page says nothing of these releases: not known"),
+    ],
+)
+def test_a_patch_cures_what_shows_without_it(
+    *,
+    options: tuple[str, ...],
+    shown: bool,
+    code: int,
+    words: str,
+    finding: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(playing, "read_patch", lambda directory, _release: Patch(directory))
+    (tmp_path / "A.class").touch()
+    finding(Played.of([], shown=shown))
+    exit_code, out, _ = told(capsys, "008", "--patch", str(tmp_path), *options)
+    assert exit_code == code
+    assert words in out.splitlines()[-1]
+    assert f", and {tmp_path} before it" in "".join(out.splitlines())
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_a_play_puts_the_classes_of_its_patch_first_if_there_are_any(
+    *, classes: bool, finding: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def play(stage: FindingStage) -> Played:
+        seen.append(stage.patch)
+        return Played.of([], shown=False)
+
+    finding()
+    (tmp_path / ("A.class" if classes else "other")).touch()
+    way = Way("it is done", play)
+    asked = asked_for(PlayableFinding("008", {"usual": way}))
+    played_here(msgspec.structs.replace(asked, patch=Patch(tmp_path)), tmp_path, Progress())
+    assert seen == [str(tmp_path) if classes else ""]
+
+
+def test_a_patched_client_library_is_loaded_first_in_a_process_of_its_own(
+    finding: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding()
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / "__init__.py").write_text("raise ValueError('this one was loaded')")
+    asked = msgspec.structs.replace(asked_for(FINDINGS["008"]), patch=Patch(tmp_path))
+    with pytest.raises(HarnessError, match=f"plays with {tmp_path} failed: ValueError: this one was loaded"):
+        list(plays(asked, 1, Progress()))
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\necho \'{"verdict": "shown", "seen": ["a fact"]}\'')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert [(each.verdict, *each.seen) for each in plays(asked, 2, Progress())] == [(SHOWN, "a fact")] * 2
 
 
 def test_a_play_leaves_no_directory(
