@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "stories",
     "conform",
     "finding",
+    "release",
     "hunt",
     "explore",
     "heal",

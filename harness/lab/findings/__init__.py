@@ -3,7 +3,7 @@
 docs/findings has a page for each number, and ``harness/ground/known_defects.toml`` an entry.
 """
 
-from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
+from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way, expects_nothing
 from harness.lab.findings.playing import AsDocumented, PlayRequest, asked_for, compared, plays
 from harness.lab.findings.register import FINDINGS
 from harness.lab.findings.stage import PARTITIONS, OpenCluster
@@ -21,5 +21,6 @@ __all__ = [
     "Way",
     "asked_for",
     "compared",
+    "expects_nothing",
     "plays",
 ]

@@ -1,0 +1,162 @@
+"""What is played on a release, most telling first, and the command that plays each.
+
+First the findings whose defect is the brokers' and the known defects with a script, each in its usual way; then the
+certificate of an upgrade from the compared release, and the usual advice; then findings of clients, other ways of the
+findings, and the stories. Controls are not played: the compared release is the control.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from harness.ground.errors import PlanError
+from harness.lab.conform import playable
+from harness.lab.findings import FINDINGS, PlayableFinding, asked_for, expects_nothing
+from harness.plan import starter
+from harness.records.release_file import EntryKind
+from harness.runs.stories import Story, column_named, known_stories
+
+#: The plan of the usual advice: what most people run, and where nothing may be lost.
+ADVICE: Final = "kafka-usual-advice-librdkafka"
+_COLUMN: Final = "all/2"
+_OF_A_FINDING: Final = "docs/findings/"
+
+
+class Entry(NamedTuple):
+    """Something to be played on releases.
+
+    Attributes:
+        name, kind, title, page: as :class:`harness.records.release_file.ReleaseEntry` has them.
+        words: by release, the words after ``ackproof`` that play it once.
+        minutes: how long a try takes at most on a quiet machine.
+        expects: by release, the outcome that its page says: it shows, it does not, or nothing is said.
+        compares: it can be played on the compared release, too.
+    """
+
+    name: str
+    kind: EntryKind
+    title: str
+    words: Callable[[str], tuple[str, ...]]
+    minutes: int = 1
+    page: str = ""
+    expects: Callable[[str], bool | None] = lambda _: False
+    compares: bool = True
+
+    @property
+    def file(self) -> str:
+        """Its name as that of a file."""
+        return f"{self.name.replace(' ', '-')}.json"
+
+
+def entries_of(release: str, against: str, directory: Path, patch: Path | None = None) -> list[Entry]:
+    """Everything to be played, most telling first; plans are written into ``directory``. With a ``patch``, findings.
+
+    Raises:
+        PlanError: this is no release.
+    """
+    findings = [entry for finding in FINDINGS.values() for entry in _ways(finding, patch)]
+    telling, later = _split(findings, lambda entry: _is_brokers(entry) and _is_usual(entry))
+    clients, others = _split(later, _is_usual)
+    expected, controls = _split(telling, lambda entry: bool(entry.expects(release) or entry.expects(against)))
+    if patch is not None:
+        return [*expected, *clients, *others, *controls]
+    runs = [_certificate(against, release), _advice(directory)]
+    return [*expected, *runs, *clients, *controls, *others, *_stories(release)]
+
+
+def _split(entries: Sequence[Entry], first: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
+    return [entry for entry in entries if first(entry)], [entry for entry in entries if not first(entry)]
+
+
+# --- findings --------------------------------------------------------------------------------------------------------
+
+
+def _ways(finding: PlayableFinding, patch: Path | None) -> Iterator[Entry]:
+    """A finding in each of its ways on Kafka, except its controls."""
+    for name, way in finding.ways.items():
+        if way.kafka and way.expects is not expects_nothing:
+            yield _finding(finding, name, patch)
+
+
+def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> Entry:
+    def words(release: str) -> tuple[str, ...]:
+        chosen = () if way == finding.usual else ("--way", way)
+        patched = () if patch is None else ("--patch", str(patch))
+        return ("finding", finding.number, *chosen, "--version", release, *patched)
+
+    def expects(release: str) -> bool | None:
+        return asked_for(finding, way, release).expected
+
+    title = finding.entry.title if way == finding.usual else f"{finding.entry.title} ({finding.ways[way].meaning})"
+    page = f"docs/findings/{finding.entry.page}"
+    return Entry(f"finding {finding.number} {way}", "finding", title, words, finding.minutes, page, expects)
+
+
+def _of(entry: Entry) -> tuple[PlayableFinding, str]:
+    _, number, way = entry.name.split(" ")
+    return FINDINGS[number], way
+
+
+def _is_usual(entry: Entry) -> bool:
+    finding, way = _of(entry)
+    return way == finding.usual
+
+
+def _is_brokers(entry: Entry) -> bool:
+    finding, _ = _of(entry)
+    return any(defect.of == "kafka" for defect in finding.entry.defect)
+
+
+# --- runs and stories ------------------------------------------------------------------------------------------------
+
+
+def _certificate(against: str, release: str) -> Entry:
+    title = f"a rolling upgrade from {against} under kills loses an acknowledged write"
+    words = ("upgrade", against, release)
+    page = "docs/guides/upgrade.md"
+    return Entry("certificate", "certificate", title, lambda _: words, 4, page, compares=False)
+
+
+def _advice(directory: Path) -> Entry:
+    def words(release: str) -> tuple[str, ...]:
+        return ("campaign", str(advice_plan(directory, release)))
+
+    title = "acks=all with two in sync breaks its promise under kill, pause, partition or power"
+    return Entry("usual advice", "advice", title, words, 4, "results/reference/README.md")
+
+
+def advice_plan(directory: Path, release: str) -> Path:
+    """Write the plan of the usual advice for a release, one run of each family, and say where it is."""
+    (source,) = starter(ADVICE).values()
+    text = source.read_text(encoding="utf-8")
+    for key, value in (("version", f'"{release}"'), ("runs", "1")):
+        text, changed = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        if changed != 1:
+            raise PlanError(f"{source} has no one line of {key}")
+    path = directory / f"usual-advice-{release}.toml"
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _stories(release: str) -> list[Entry]:
+    """The stories that Kafka can perform, each in its usual column, those about a finding first."""
+    every = known_stories()
+    usual = {
+        number: _COLUMN if story.takes(column_named(_COLUMN)) else next(iter(story.columns))
+        for number, story in every.items()
+    }
+    chosen = [every[number] for number in every if playable([every[number]], [usual[number]], "kafka", release)]
+    first = [story for story in chosen if _OF_A_FINDING in story.source]
+    return [_story(story, usual[story.number]) for story in [*first, *(each for each in chosen if each not in first)]]
+
+
+def _story(story: Story, column: str) -> Entry:
+    def words(release: str) -> tuple[str, ...]:
+        return ("conform", story.number, *(() if column == _COLUMN else ("--settings", column)), "--version", release)
+
+    title = f"another course or outcome than expected: {story.title}"
+    return Entry(f"story {story.number}", "story", title, words, page="docs/reference/stories.md")
