@@ -123,7 +123,7 @@ def _conclusion(asked: PlayRequest, played: Sequence[Played], outcome: AsDocumen
         lost = f", could not be observed in {unknown}" if unknown else ""
         head = f"shown in {shown} of {counted(len(played), 'run')}{lost}"
     entry = asked.finding.entry
-    return f"finding {entry.number}: {head}; {_SAYS[asked.expected]}: {outcome} (docs/findings/{entry.page})"
+    return f"finding {entry.number}: {head}; {_SAYS[asked.expected]}: {outcome} ({asked.finding.link})"
 
 
 # --- the list --------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _entry(each: PlayableFinding) -> dict[str, Any]:
         "title": each.entry.title,
         "affected": {defect.name: [defect.of, defect.affected] for defect in each.entry.defect},
         "controls": list(each.controls),
-        "page": f"docs/findings/{each.entry.page}",
+        "page": each.link,
         "minutes": each.minutes,
         "root": bool(each.programs),
         "ways": {

@@ -91,8 +91,8 @@ def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> Entry:
         return asked_for(finding, way, release).expected
 
     title = finding.entry.title if way == finding.usual else f"{finding.entry.title} ({finding.ways[way].meaning})"
-    page = f"docs/findings/{finding.entry.page}"
-    return Entry(f"finding {finding.number} {way}", "finding", title, words, finding.minutes, page, expects)
+    kind: EntryKind = "finding" if finding.entry.page else "defect"
+    return Entry(f"{kind} {finding.number} {way}", kind, title, words, finding.minutes, finding.link, expects)
 
 
 def _of(entry: Entry) -> tuple[PlayableFinding, str]:

@@ -106,7 +106,7 @@ def names(entries: list[Entry]) -> list[str]:
 def test_everything_is_played_once_and_the_most_telling_first(tmp_path: Path) -> None:
     played = names(entries_of("4.4.0", "4.3.1", tmp_path))
     assert len(played) == len(set(played))
-    assert set(FINDINGS) <= {name.split()[1] for name in played if name.startswith("finding")}
+    assert set(FINDINGS) <= {name.split()[1] for name in played if name.startswith(("finding", "defect"))}
     order = ["finding 008 commit", "certificate", "usual advice", "finding 010 earliest", "story S40", "story S01"]
     assert sorted(order, key=played.index) == order
     assert {"story G11", "story T22"} <= set(played)
@@ -126,7 +126,7 @@ def test_a_finding_that_one_of_both_has_comes_before_one_that_neither_has(tmp_pa
 
 def test_with_a_patch_only_findings_are_played_and_each_has_it(tmp_path: Path) -> None:
     entries = entries_of("4.4.0", "4.3.1", tmp_path, Path("cures"))
-    assert {entry.kind for entry in entries} == {"finding"}
+    assert {entry.kind for entry in entries} == {"finding", "defect"}
     assert {entry.words("4.4.0")[-2:] for entry in entries} == {("--patch", "cures")}
 
 
