@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
@@ -18,13 +19,13 @@ from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanErro
 from harness.ground.machine.versions import own_version, this_machine
 from harness.ground.progress import Progress
 from harness.lab.releases import (
-    Budget,
-    Entry,
     Kept,
+    KnownHarm,
+    PlayingTime,
     as_markdown,
     as_page,
     command_player,
-    entries_of,
+    harms_of,
     headline,
     judge,
     judged_releases,
@@ -63,7 +64,7 @@ def release(
     patch: Path | None,
     newest: bool,
 ) -> int:
-    """Judge a release of Apache Kafka by everything that is known: may I take it?
+    """Say what a release of Apache Kafka still does, and what is new.
 
     VERSION is fetched, and what is known is played on it, most telling first: findings, a certificate of an upgrade,
     the usual advice, stories. Each is new, still there, gone, not shown, or was not observed, and has the command that
@@ -100,8 +101,8 @@ def _name_newest(terminal: Terminal, version: str | None, root: Path) -> int:
         raise PlanError("--newest names releases by itself; leave VERSION out")
     judged = judged_releases(root)
     newest = max(map(parse_version, judged), default=Version(0, 0, 0))
-    known = {each[:2]: each for each in sorted(map(parse_version, judged))}
-    unjudged = [each for each in published() if each > known.get(each[:2], newest)]
+    newest_of = {each[:2]: each for each in sorted(map(parse_version, judged))}
+    unjudged = [each for each in published() if each > newest_of.get(each[:2], newest)]
     terminal.answer(
         {"judged": sorted(judged), "not_judged": [*map(str, unjudged)]},
         [f"{each} was not judged: ackproof release {each}" for each in unjudged] or ["every newer release was judged"],
@@ -110,10 +111,10 @@ def _name_newest(terminal: Terminal, version: str | None, root: Path) -> int:
 
 
 def _line_before(chosen: Version) -> Version:
-    found = before(chosen, published())
-    if found is None:
+    line_before = before(chosen, published())
+    if line_before is None:
         raise PlanError(f"there is no release of a line before {chosen}; name another one with --against")
-    return found
+    return line_before
 
 
 def _judged(
@@ -121,23 +122,25 @@ def _judged(
 ) -> ReleaseRecord:
     """Judge, say each entry as soon as it is, and keep the record and its pages."""
     version, against = releases
-    here, there = Kept.of(root, version, patch), Kept.of(root, against)
+    here, other = Kept.of(root, version, patch), Kept.of(root, against)
     with files_of(here.directory):
         here.directory.mkdir(parents=True, exist_ok=True)
     progress = terminal.progress()
     with _alone(here.directory, progress) as lock:
-        budget = Budget(minutes)
-        entries = entries_of(version, against, here.directory, patch)
+        left = PlayingTime(minutes)
+        harms = harms_of(version, against, here.directory, patch)
+        work = here.directory / "work"
         first, second = (
-            Side(release, kept, command_player(release, here.directory / "work", kept.directory / "runs", lock))
-            for release, kept in ((version, here), (against, there))
+            Side(release, kept, command_player(release, work, kept.directory / "runs", lock))
+            for release, kept in ((version, here), (against, other))
         )
         judged: list[ReleaseEntry] = []
-        for entry in judge(entries, first, second, budget, progress):
+        for entry in judge(harms, first, second, left, progress):
             judged.append(entry)
             if not terminal.as_json:
                 terminal.fold(f"{entry.result}: {entry.name}: {entry.title}")
-        record = _record(releases, patch, judged, _seconds(entries, (here, there)))
+        shutil.rmtree(work, ignore_errors=True)
+        record = _record(releases, patch, judged, _seconds(harms, (here, other)))
         page = here.write(record, as_markdown(record), as_page(record))
     if not terminal.as_json:
         terminal.verdict(headline(record))
@@ -161,19 +164,24 @@ def _record(
     )
 
 
-def _seconds(entries: Sequence[Entry], sides: Sequence[Kept]) -> float:
-    return sum(play.seconds for side in sides for entry in entries for play in side.plays(entry))
+def _seconds(harms: Sequence[KnownHarm], sides: Sequence[Kept]) -> float:
+    return sum(play.seconds for side in sides for harm in harms for play in side.plays(harm))
 
 
 @contextmanager
 def _alone(directory: Path, progress: Progress) -> Iterator[int]:
     """Wait until no other judges into this directory: a play that outlived its parent holds the lock, too."""
-    with (directory / ".lock").open("w") as lock, progress.phase("waiting for another one in this directory", None):
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(_LOOK_EVERY_S)
-            else:
-                break
+    with (directory / ".lock").open("w") as lock:
+        if not _locked(lock):
+            with progress.phase("waiting for the end of what another one plays in this directory", None):
+                while not _locked(lock):
+                    time.sleep(_LOOK_EVERY_S)
         yield lock.fileno()
+
+
+def _locked(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

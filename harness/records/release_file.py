@@ -1,4 +1,4 @@
-"""What a release of Apache Kafka does of the known harms: ``release.json`` of `ackproof release`."""
+"""The known harms that a release of Apache Kafka does: ``release.json`` of `ackproof release`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EntryKind = Literal["finding", "defect", "certificate", "advice", "story"]
 
 
 class ReleasePlay(msgspec.Struct, frozen=True, kw_only=True):
-    """One try.
+    """One try to show a harm on a release.
 
     Attributes:
         shown: the harm shows; null where nothing could be observed.

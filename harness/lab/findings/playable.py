@@ -138,8 +138,8 @@ class PlayableFinding(NamedTuple):
         """Its title, its page and its defects; of a known defect of others that one, without a page."""
         if self.number in (own := product_findings()):
             return own[self.number]
-        (known,) = (defect for defect in every_defect() if defect.name == self.number)
-        return ProductFinding(number=known.name, page="", title=known.title, defect=(known,))
+        (defect,) = (each for each in every_defect() if each.name == self.number)
+        return ProductFinding(number=defect.name, page="", title=defect.title, defect=(defect,))
 
     @property
     def link(self) -> str:

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from harness.ground.progress import Progress
-from harness.lab.releases.entries import Entry
+from harness.lab.releases.harms import KnownHarm
 from harness.lab.releases.kept import Kept
 from harness.lab.releases.playing import Player, StoppedError
 from harness.records.release_file import ReleaseEntry, ReleasePlay, Result
 
 #: Tries of a harm that is expected before it counts as gone.
 TRIES: Final = 3
-#: A try that takes so many times what it needs on a quiet machine does not end.
+#: A try does not end that takes as many times what it needs on a quiet machine.
 _PATIENCE: Final = 5
 
 
-class Budget:
+class PlayingTime:
     """The time that plays may take together, in seconds of ``now``."""
 
     def __init__(self, minutes: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +37,7 @@ class Budget:
 
     @property
     def over(self) -> str:
-        """The reason that an entry has which it left out."""
+        """The reason why a harm was not played."""
         return f"the budget of {self._minutes:g} minutes was over; the same command goes on"
 
 
@@ -50,7 +50,7 @@ class Side(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """The tries of an entry on one release; ``why`` it was played no further."""
+    """The tries of a harm on one release; ``why`` it was played no further."""
 
     plays: tuple[ReleasePlay, ...]
     why: str = ""
@@ -61,7 +61,7 @@ class _Seen(NamedTuple):
 
     @property
     def shown(self) -> bool | None:
-        """Whether it shows in a try; None where nothing was observed."""
+        """True if it shows in a try; None where nothing was observed."""
         return any(play.shown for play in self.observed) if self.observed else None
 
     @property
@@ -75,48 +75,48 @@ class _Seen(NamedTuple):
 
 
 def judge(
-    entries: Sequence[Entry], here: Side, there: Side, budget: Budget, progress: Progress
+    harms: Sequence[KnownHarm], chosen: Side, other: Side, left: PlayingTime, progress: Progress
 ) -> Iterator[ReleaseEntry]:
-    """Judge each entry in turn; those that the budget leaves out come too, not observed.
+    """Judge each harm in turn; one that the budget leaves out is an answer too, not observed.
 
     Raises:
         HostError: something is not undone.
         KeyboardInterrupt: the user wants no more; what was played is kept.
     """
-    for entry in entries:
-        with progress.phase(entry.name, None):
-            yield _judged(entry, here, there, budget)
+    for harm in harms:
+        with progress.phase(harm.name, None):
+            yield _judged(harm, chosen, other, left)
 
 
-def _judged(entry: Entry, here: Side, there: Side, budget: Budget) -> ReleaseEntry:
-    said, other_said = entry.expects(here.release), entry.expects(there.release) if entry.compares else False
-    seen = _play(entry, here, TRIES if said or other_said else 1, budget)
-    other = _Seen(())
+def _judged(harm: KnownHarm, chosen: Side, other: Side, left: PlayingTime) -> ReleaseEntry:
+    said = bool(harm.expects(chosen.release))
+    other_said = harm.compares and bool(harm.expects(other.release))
+    seen, compared = _play(harm, chosen, TRIES if said or other_said else 1, left), _Seen(())
     # The compared release is asked where its page's word is not enough.
     differs = not other_said if seen.shown else (said or other_said)
-    if entry.compares and seen.shown is not None and differs:
-        other = _play(entry, there, TRIES, budget)
-    result, why = _result(entry, seen, other, said=bool(said), other_said=bool(other_said))
-    has = other_said if other.shown is None else other.shown
+    if harm.compares and seen.shown is not None and differs:
+        compared = _play(harm, other, TRIES, left)
+    result, why = _result(harm, seen, compared, said=said, other_said=other_said)
+    has = other_said if compared.shown is None else compared.shown
     deciding = next((play for play in seen.observed if play.shown), seen.observed[-1] if seen.observed else None)
     return ReleaseEntry(
-        name=entry.name,
-        kind=entry.kind,
-        title=entry.title,
-        page=entry.page,
+        name=harm.name,
+        kind=harm.kind,
+        title=harm.title,
+        page=harm.page,
         result=result,
-        worse=result in {"new", "still"} and not has,
-        command=" ".join(("ackproof", *entry.words(here.release))),
+        worse=bool(seen.shown) and not has,
+        command=" ".join(("ackproof", *harm.words(chosen.release))),
         tries=len(seen.observed),
         shown=seen.shows,
-        against_tries=len(other.observed),
-        against_shown=other.shows,
+        against_tries=len(compared.observed),
+        against_shown=compared.shows,
         seen=deciding.seen if deciding is not None else (),
         why=why,
     )
 
 
-def _result(entry: Entry, seen: _Seen, other: _Seen, *, said: bool, other_said: bool) -> tuple[Result, str]:
+def _result(harm: KnownHarm, seen: _Seen, other: _Seen, *, said: bool, other_said: bool) -> tuple[Result, str]:
     if seen.shown is None:
         return "not observed", seen.reason
     if seen.shown:
@@ -128,29 +128,29 @@ def _result(entry: Entry, seen: _Seen, other: _Seen, *, said: bool, other_said: 
     if other.shown is None:
         return "not observed", f"it did not show, and the compared release could not be asked: {other.reason}"
     tries = f"{len(seen.observed)} and {len(other.observed)} tries"
-    return "not observed", f"{entry.page} says that it shows, and it showed on neither release in {tries}"
+    return "not observed", f"{harm.page} says that it shows, and it showed on neither release in {tries}"
 
 
-def _play(entry: Entry, side: Side, tries: int, budget: Budget) -> _Seen:
-    """The tries of an entry: until it shows, ``tries`` of them at most; those of earlier calls count.
+def _play(harm: KnownHarm, side: Side, tries: int, left: PlayingTime) -> _Seen:
+    """The tries of a harm: until it shows, ``tries`` of them at most; those of earlier calls count.
 
     What could not be observed earlier is played again.
     """
-    plays = tuple(play for play in side.kept.plays(entry) if play.shown is not None)
+    plays = tuple(play for play in side.kept.plays(harm) if play.shown is not None)
     failed: tuple[ReleasePlay, ...] = ()
     while not any(play.shown for play in plays) and len(plays) + len(failed) < tries:
-        if budget.left_s < entry.minutes * 60:
-            return _Seen((*plays, *failed), budget.over)
-        limit_s = min(budget.left_s, entry.minutes * 60 * _PATIENCE)
+        if left.left_s < harm.minutes * 60:
+            return _Seen((*plays, *failed), left.over)
+        limit_s = min(left.left_s, harm.minutes * 60 * _PATIENCE)
         try:
-            play = side.play(entry, limit_s)
+            play = side.play(harm, limit_s)
         except StoppedError:
-            if budget.left_s <= 0:
-                return _Seen((*plays, *failed), budget.over)
+            if left.left_s <= 0:
+                return _Seen((*plays, *failed), left.over)
             play = ReleasePlay(shown=None, why=f"it did not end within {limit_s / 60:.0f} minutes", seconds=limit_s)
         if play.shown is None:
             failed = (*failed, play)
         else:
             plays = (*plays, play)
-        side.kept.keep(entry, (*plays, *failed))
+        side.kept.keep(harm, (*plays, *failed))
     return _Seen((*plays, *failed))

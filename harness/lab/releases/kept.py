@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import harness
-from harness.lab.releases.entries import Entry
+from harness.lab.releases.harms import KnownHarm
 from harness.records.files import files_of, read_file, read_json, write_file, write_json
 from harness.records.release_file import ReleasePlay, ReleaseRecord
 
 RECORD_FILE: Final = "release.json"
-_AGAIN: Final = "remove it, and the entry is played again"
+_AGAIN: Final = "remove it, and the harm is played again"
 
 
 class Kept(NamedTuple):
@@ -31,18 +31,18 @@ class Kept(NamedTuple):
         """The directory of a release below ``root``; one with other classes has one of its own."""
         return cls(root / (release if patch is None else f"{release}-{patch.name}"))
 
-    def plays(self, entry: Entry) -> tuple[ReleasePlay, ...]:
-        """What the tries of an entry observed; none before the first.
+    def plays(self, harm: KnownHarm) -> tuple[ReleasePlay, ...]:
+        """The tries of a harm, as far as they were played.
 
         Raises:
             ResultsError: its file cannot be read.
         """
-        path = self._file(entry)
+        path = self._file(harm)
         return () if read_file(path, _AGAIN) is None else read_json(path, tuple[ReleasePlay, ...], _AGAIN)
 
-    def keep(self, entry: Entry, plays: tuple[ReleasePlay, ...]) -> None:
-        """Write the tries of an entry: whole, or not at all."""
-        path = self._file(entry)
+    def keep(self, harm: KnownHarm, plays: tuple[ReleasePlay, ...]) -> None:
+        """Write the tries of a harm: whole, or not at all."""
+        path = self._file(harm)
         with files_of(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, plays)
@@ -57,8 +57,8 @@ class Kept(NamedTuple):
         write_file(path, markdown.encode())
         return path
 
-    def _file(self, entry: Entry) -> Path:
-        return self.directory / "plays" / entry.file
+    def _file(self, harm: KnownHarm) -> Path:
+        return self.directory / "plays" / harm.file
 
 
 def judged_releases(root: Path) -> set[str]:

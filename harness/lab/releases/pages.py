@@ -33,10 +33,10 @@ def headline(record: ReleaseRecord) -> str:
 
 
 def tries_of(entry: ReleaseEntry, record: ReleaseRecord) -> str:
-    """How often it showed, and on which release."""
+    """The tries in which it showed, on each release."""
     here = f"{entry.shown} of {counted(entry.tries, 'try', 'tries')}"
-    there = f"; {record.against}: {entry.against_shown} of {entry.against_tries}" if entry.against_tries else ""
-    return here + there
+    compared = f"; {record.against}: {entry.against_shown} of {entry.against_tries}" if entry.against_tries else ""
+    return here + compared
 
 
 def as_page(record: ReleaseRecord) -> str:

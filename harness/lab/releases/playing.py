@@ -1,4 +1,4 @@
-"""Plays an entry by the command that its page names, as a process of its own.
+"""Plays a harm by the command that its page names, as a process of its own.
 
 So the command repeats exactly what was played, and a play that hangs or fails ends alone. What a killed play left
 behind is undone before the next one.
@@ -20,12 +20,12 @@ import msgspec
 
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HostError
 from harness.ground.machine.versions import own_version
-from harness.lab.releases.entries import Entry
+from harness.lab.releases.harms import KnownHarm
 from harness.records.release_file import ReleasePlay
 from harness.runs.run import heal
 
-#: Plays an entry once, for at most so many seconds.
-Player = Callable[[Entry, float], ReleasePlay]
+#: Plays a harm once, for at most these seconds.
+Player = Callable[[KnownHarm, float], ReleasePlay]
 _PROGRAM: Final = (sys.executable, "-c", "from harness.cli.app import main; main()")
 #: A play that is told to end undoes what it did.
 _END_S: Final = 90.0
@@ -43,10 +43,10 @@ def command_player(release: str, work: Path, results: Path, lock: int) -> Player
     held as long as one lives, whatever became of its parent.
     """
 
-    def play(entry: Entry, limit_s: float) -> ReleasePlay:
+    def play(harm: KnownHarm, limit_s: float) -> ReleasePlay:
         undo(work)
-        words = entry.words(release)
-        run = results / entry.file.removesuffix(".json")
+        words = harm.words(release)
+        run = results / harm.file.removesuffix(".json")
         if words[0] in {"campaign", "upgrade"}:
             shutil.rmtree(run, ignore_errors=True)
             words = (*words, "--out", str(run))

@@ -58,7 +58,7 @@ def versions_in(lists: Sequence[str]) -> list[Version]:
     """The releases in these lists, oldest first; candidates for a release are left out.
 
     Raises:
-        HostError: there is none.
+        HostError: they name no release.
     """
     texts = {text for each in lists for text in re.findall(r"<version>([^<]*)</version>", each)}
     if versions := sorted(parse_version(text) for text in texts if VERSION.fullmatch(text)):

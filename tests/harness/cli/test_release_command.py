@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from harness.cli import release as command
 from harness.cli.app import exit_code_of
 from harness.ground.errors import HostError, NotReachableError
-from harness.lab.releases import Entry
+from harness.lab.releases import KnownHarm
 from harness.records.release_file import ReleasePlay
 from harness.worlds.kafka import registry
 from harness.worlds.kafka.registry import before, published, versions_in
@@ -31,14 +32,14 @@ def shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
     monkeypatch.chdir(tmp_path)
 
     def put(**plays: tuple[bool | None, bool | None]) -> None:
-        def player(release: str, *_: object) -> Callable[[Entry, float], ReleasePlay]:
+        def player(release: str, *_: object) -> Callable[[KnownHarm, float], ReleasePlay]:
             return lambda entry, _: ReleasePlay(shown=plays[entry.name][release != "4.4.0"], why="slow", seconds=60)
 
-        known = [Entry(name, "finding", "a harm", lambda release: ("finding", release)) for name in plays]
+        harms = [KnownHarm(name, "finding", "a harm", lambda release: ("finding", release)) for name in plays]
         monkeypatch.setattr(command, "provide", lambda *_: None)
         monkeypatch.setattr(command, "published", lambda: versions_in([LIST]))
         monkeypatch.setattr(command, "command_player", player)
-        monkeypatch.setattr(command, "entries_of", lambda *_: known)
+        monkeypatch.setattr(command, "harms_of", lambda *_: harms)
 
     return put
 
@@ -96,6 +97,19 @@ def test_what_is_named_wrongly_ends_with_64(
     shows(a=(False, False))
     assert exit_code_of(["release", *words]) == 64
     assert part in capsys.readouterr().err
+
+
+def test_a_play_that_outlived_its_parent_is_waited_for(
+    shows: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shows(a=(False, False))
+    directory = Path("results/releases/4.4.0")
+    directory.mkdir(parents=True)
+    with (directory / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr("time.sleep", lambda _: fcntl.flock(lock, fcntl.LOCK_UN))
+        assert exit_code_of(["release", "4.4.0"]) == 0
+    assert "waiting for the end of what another one plays" in capsys.readouterr().err
 
 
 # --- the registry ----------------------------------------------------------------------------------------------------

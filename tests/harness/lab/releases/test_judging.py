@@ -12,9 +12,9 @@ import pytest
 
 from harness.ground.progress import Progress
 from harness.lab.releases import (
-    Budget,
-    Entry,
     Kept,
+    KnownHarm,
+    PlayingTime,
     StoppedError,
     as_markdown,
     as_page,
@@ -26,16 +26,20 @@ from harness.lab.releases.judging import TRIES, Side
 from harness.records.release_file import ReleaseEntry, ReleasePlay, ReleaseRecord
 from harness.records.schemas import schema_of
 
-HERE, THERE = "4.4.0", "4.3.1"
+HERE, OTHER = "4.4.0", "4.3.1"
 SHOWN = ReleasePlay(shown=True, seen=("it went",))
 QUIET = ReleasePlay(shown=False, seen=("it stayed",))
 BLIND = ReleasePlay(shown=None, why="waited for 120 s, and not so: broker 1 leads")
 
 
-def entry(name: str = "finding 008 commit", *, said: object = None, other_said: object = None, **more: object) -> Entry:
-    expects = {HERE: said, THERE: other_said}
-    known = Entry(name, "finding", "a harm", lambda release: ("finding", "008", "--version", release), page="a page")
-    return known._replace(expects=expects.__getitem__, **more)  # type: ignore[arg-type]
+def entry(
+    name: str = "finding 008 commit", *, said: object = None, other_said: object = None, **more: object
+) -> KnownHarm:
+    expects = {HERE: said, OTHER: other_said}
+    harms = KnownHarm(
+        name, "finding", "a harm", lambda release: ("finding", "008", "--version", release), page="a page"
+    )
+    return harms._replace(expects=expects.__getitem__, **more)  # type: ignore[arg-type]
 
 
 class Played:
@@ -46,7 +50,7 @@ class Played:
         self._plays: Iterator[ReleasePlay | BaseException] = iter(plays)
         self.side = Side(release, Kept.of(root, release), self._play)
 
-    def _play(self, asked: Entry, _limit_s: float) -> ReleasePlay:
+    def _play(self, asked: KnownHarm, _limit_s: float) -> ReleasePlay:
         self.names.append(asked.name)
         play = next(self._plays)
         if isinstance(play, BaseException):
@@ -54,15 +58,17 @@ class Played:
         return play
 
 
-def judged(known: Sequence[Entry], here: Played, there: Played, budget: Budget | None = None) -> list[ReleaseEntry]:
-    return list(judge(known, here.side, there.side, budget or Budget(40), Progress()))
+def judged(
+    harms: Sequence[KnownHarm], here: Played, other: Played, budget: PlayingTime | None = None
+) -> list[ReleaseEntry]:
+    return list(judge(harms, here.side, other.side, budget or PlayingTime(40), Progress()))
 
 
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("said", "other_said", "here", "there", "result", "worse"),
+    ("said", "other_said", "ends", "other_ends", "result", "worse"),
     [
         (True, True, [SHOWN], [], "still", False),
         (True, True, [QUIET, SHOWN], [], "still", False),
@@ -84,37 +90,40 @@ def test_what_showed_on_both_releases_decides(
     *,
     said: bool | None,
     other_said: bool | None,
-    here: list[ReleasePlay],
-    there: list[ReleasePlay],
+    ends: list[ReleasePlay],
+    other_ends: list[ReleasePlay],
     result: str,
     worse: bool,
     tmp_path: Path,
 ) -> None:
-    chosen, other = Played(HERE, tmp_path, *here), Played(THERE, tmp_path, *there)
-    (found,) = judged([entry(said=said, other_said=other_said)], chosen, other)
-    assert (found.result, found.worse) == (result, worse)
-    assert (len(chosen.names), len(other.names)) == (len(here), len(there))
-    assert found.tries == sum(play is not BLIND for play in here)
-    assert found.shown == here.count(SHOWN)
-    assert (found.against_tries, found.against_shown) == (len(there) - there.count(BLIND), there.count(SHOWN))
-    assert found.command == "ackproof finding 008 --version 4.4.0"
+    chosen, other = Played(HERE, tmp_path, *ends), Played(OTHER, tmp_path, *other_ends)
+    (judgement,) = judged([entry(said=said, other_said=other_said)], chosen, other)
+    assert (judgement.result, judgement.worse) == (result, worse)
+    assert (len(chosen.names), len(other.names)) == (len(ends), len(other_ends))
+    assert judgement.tries == sum(play is not BLIND for play in ends)
+    assert judgement.shown == ends.count(SHOWN)
+    assert (judgement.against_tries, judgement.against_shown) == (
+        len(other_ends) - other_ends.count(BLIND),
+        other_ends.count(SHOWN),
+    )
+    assert judgement.command == "ackproof finding 008 --version 4.4.0"
 
 
 def test_what_could_not_be_observed_says_why(tmp_path: Path) -> None:
-    for known, here, there, why in (
+    for harm, ends, other_ends, why in (
         (entry(), [BLIND], [], "broker 1 leads"),
         (entry(other_said=True), [QUIET] * TRIES, [BLIND] * TRIES, "the compared release could not be asked: waited"),
         (entry(said=True), [QUIET] * TRIES, [QUIET] * TRIES, "a page says that it shows, and it showed on neither"),
     ):
         root = tmp_path / why[:5]
-        (found,) = judged([known], Played(HERE, root, *here), Played(THERE, root, *there))
-        assert why in found.why
+        (judgement,) = judged([harm], Played(HERE, root, *ends), Played(OTHER, root, *other_ends))
+        assert why in judgement.why
 
 
 def test_a_certificate_has_no_counterpart_on_the_other_release(tmp_path: Path) -> None:
-    other = Played(THERE, tmp_path)
-    (found,) = judged([entry("certificate", said=False, compares=False)], Played(HERE, tmp_path, SHOWN), other)
-    assert (found.result, found.worse, other.names) == ("new", True, [])
+    other = Played(OTHER, tmp_path)
+    (judgement,) = judged([entry("certificate", said=False, compares=False)], Played(HERE, tmp_path, SHOWN), other)
+    assert (judgement.result, judgement.worse, other.names) == ("new", True, [])
 
 
 # --- the budget, and a kill ------------------------------------------------------------------------------------------
@@ -122,45 +131,47 @@ def test_a_certificate_has_no_counterpart_on_the_other_release(tmp_path: Path) -
 
 def test_the_budget_leaves_out_what_does_not_fit_and_takes_what_does(tmp_path: Path) -> None:
     clock = iter([0.0] + [60.0] * 20)
-    known = [entry("long", minutes=4), entry("short", minutes=1)]
-    found = judged(known, Played(HERE, tmp_path, QUIET), Played(THERE, tmp_path), Budget(3, lambda: next(clock)))
-    assert [each.result for each in found] == ["not observed", "not shown"]
-    assert found[0].why == "the budget of 3 minutes was over; the same command goes on"
-    assert found[0].command
+    harms = [entry("long", minutes=4), entry("short", minutes=1)]
+    judgement = judged(
+        harms, Played(HERE, tmp_path, QUIET), Played(OTHER, tmp_path), PlayingTime(3, lambda: next(clock))
+    )
+    assert [each.result for each in judgement] == ["not observed", "not shown"]
+    assert judgement[0].why == "the budget of 3 minutes was over; the same command goes on"
+    assert judgement[0].command
 
 
 def test_a_play_that_does_not_end_is_not_observed_and_the_next_one_follows(tmp_path: Path) -> None:
     here = Played(HERE, tmp_path, StoppedError(), QUIET)
-    found = judged([entry("hangs"), entry("ends")], here, Played(THERE, tmp_path))
-    assert [each.result for each in found] == ["not observed", "not shown"]
-    assert found[0].why == "it did not end within 5 minutes"
+    judgement = judged([entry("hangs"), entry("ends")], here, Played(OTHER, tmp_path))
+    assert [each.result for each in judgement] == ["not observed", "not shown"]
+    assert judgement[0].why == "it did not end within 5 minutes"
 
 
 def test_a_play_that_the_budget_ends_is_played_again_by_the_next_call(tmp_path: Path) -> None:
     clock = iter([0.0, 0.0, 0.0, 61.0, 61.0])
-    budget = Budget(1, lambda: next(clock))
-    (found,) = judged([entry()], Played(HERE, tmp_path, StoppedError()), Played(THERE, tmp_path), budget)
-    assert "budget" in found.why
+    budget = PlayingTime(1, lambda: next(clock))
+    (judgement,) = judged([entry()], Played(HERE, tmp_path, StoppedError()), Played(OTHER, tmp_path), budget)
+    assert "budget" in judgement.why
     assert Kept.of(tmp_path, HERE).plays(entry()) == ()
 
 
 def test_after_a_kill_only_what_was_not_observed_is_played(tmp_path: Path) -> None:
-    known = [entry(name, said=True, other_said=True) for name in ("first", "second", "third", "fourth")]
+    harms = [entry(name, said=True, other_said=True) for name in ("first", "second", "third", "fourth")]
     killed = Played(HERE, tmp_path, SHOWN, BLIND, BLIND, BLIND, QUIET, SystemExit())
     with pytest.raises(SystemExit):
-        judged(known, killed, Played(THERE, tmp_path))
+        judged(harms, killed, Played(OTHER, tmp_path))
     assert killed.names == ["first", "second", "second", "second", "third", "third"]
     again = Played(HERE, tmp_path, SHOWN, SHOWN, SHOWN)
-    found = judged(known, again, Played(THERE, tmp_path))
+    judgement = judged(harms, again, Played(OTHER, tmp_path))
     assert again.names == ["second", "third", "fourth"]
-    assert [(each.result, each.tries) for each in found] == [("still", 1), ("still", 1), ("still", 2), ("still", 1)]
+    assert [(each.result, each.tries) for each in judgement] == [("still", 1), ("still", 1), ("still", 2), ("still", 1)]
 
 
 def test_plays_of_a_release_are_kept_for_the_comparison_with_the_next_one(tmp_path: Path) -> None:
-    Kept.of(tmp_path, THERE).keep(entry(), (SHOWN,))
-    other = Played(THERE, tmp_path)
-    (found,) = judged([entry(other_said=True)], Played(HERE, tmp_path, *[QUIET] * TRIES), other)
-    assert (found.result, other.names) == ("gone", [])
+    Kept.of(tmp_path, OTHER).keep(entry(), (SHOWN,))
+    other = Played(OTHER, tmp_path)
+    (judgement,) = judged([entry(other_said=True)], Played(HERE, tmp_path, *[QUIET] * TRIES), other)
+    assert (judgement.result, other.names) == ("gone", [])
 
 
 def test_other_classes_have_files_of_their_own(tmp_path: Path) -> None:
@@ -175,7 +186,7 @@ def test_other_classes_have_files_of_their_own(tmp_path: Path) -> None:
 
 @pytest.fixture
 def record(tmp_path: Path) -> ReleaseRecord:
-    known = [
+    harms = [
         entry("finding 015 moved"),
         entry("finding 008 commit", said=True, other_said=True),
         entry("defect <b>", other_said=True),
@@ -183,11 +194,11 @@ def record(tmp_path: Path) -> ReleaseRecord:
         entry("story S01"),
     ]
     here = Played(HERE, tmp_path, SHOWN, SHOWN, *[QUIET] * TRIES, QUIET, BLIND)
-    entries = judged(known, here, Played(THERE, tmp_path, *[QUIET] * TRIES, SHOWN))
+    entries = judged(harms, here, Played(OTHER, tmp_path, *[QUIET] * TRIES, SHOWN))
     assert [each.result for each in entries] == ["new", "still", "gone", "not shown", "not observed"]
     return ReleaseRecord(
         release=HERE,
-        against=THERE,
+        against=OTHER,
         day="2026-11-29",
         by="0.4.0",
         minutes=12.0,

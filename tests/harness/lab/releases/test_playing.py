@@ -13,8 +13,8 @@ import pytest
 
 from harness.ground.errors import HostError
 from harness.lab.findings import FINDINGS
-from harness.lab.releases import Entry, StoppedError, command_player, entries_of, playing
-from harness.lab.releases.entries import advice_plan
+from harness.lab.releases import KnownHarm, StoppedError, command_player, harms_of, playing
+from harness.lab.releases.harms import advice_plan
 from harness.plan import read_plan
 from harness.records.release_file import ReleasePlay
 
@@ -29,7 +29,7 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
         monkeypatch.setattr(playing, "_PROGRAM", (sys.executable, "-c", program))
         with (tmp_path / "lock").open("w") as lock:
             player = command_player("4.4.0", tmp_path / "work", tmp_path / "runs", lock.fileno())
-            return player(Entry("an entry", "finding", "a harm", lambda release: (*words, release)), limit_s)
+            return player(KnownHarm("an entry", "finding", "a harm", lambda release: (*words, release)), limit_s)
 
     return play
 
@@ -99,12 +99,12 @@ def test_what_is_left_behind_ends_the_judgement(plays: Plays) -> None:
 # --- what is played --------------------------------------------------------------------------------------------------
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[KnownHarm]) -> list[str]:
     return [entry.name for entry in entries]
 
 
 def test_everything_is_played_once_and_the_most_telling_first(tmp_path: Path) -> None:
-    played = names(entries_of("4.4.0", "4.3.1", tmp_path))
+    played = names(harms_of("4.4.0", "4.3.1", tmp_path))
     assert len(played) == len(set(played))
     assert set(FINDINGS) <= {name.split()[1] for name in played if name.startswith(("finding", "defect"))}
     order = ["finding 008 commit", "certificate", "usual advice", "finding 010 earliest", "story S40", "story S01"]
@@ -113,19 +113,19 @@ def test_everything_is_played_once_and_the_most_telling_first(tmp_path: Path) ->
 
 
 def test_controls_are_not_played(tmp_path: Path) -> None:
-    played = names(entries_of("4.4.0", "4.3.1", tmp_path))
+    played = names(harms_of("4.4.0", "4.3.1", tmp_path))
     assert "finding 007 decision" in played
     assert not {"finding 007 told", "finding 001 reference", "finding 015 rested"} & set(played)
 
 
 def test_a_finding_that_one_of_both_has_comes_before_one_that_neither_has(tmp_path: Path) -> None:
     busy = "finding 012 busy"
-    assert names(entries_of("4.3.1", "4.3.0", tmp_path)).index(busy) < 10
-    assert names(entries_of("4.4.0", "4.3.1", tmp_path)).index(busy) > 10
+    assert names(harms_of("4.3.1", "4.3.0", tmp_path)).index(busy) < 10
+    assert names(harms_of("4.4.0", "4.3.1", tmp_path)).index(busy) > 10
 
 
 def test_with_a_patch_only_findings_are_played_and_each_has_it(tmp_path: Path) -> None:
-    entries = entries_of("4.4.0", "4.3.1", tmp_path, Path("cures"))
+    entries = harms_of("4.4.0", "4.3.1", tmp_path, Path("cures"))
     assert {entry.kind for entry in entries} == {"finding", "defect"}
     assert {entry.words("4.4.0")[-2:] for entry in entries} == {("--patch", "cures")}
 

@@ -1,4 +1,4 @@
-"""What is played on a release, most telling first, and the command that plays each.
+"""The harms that are looked for on a release, most telling first, and the command that plays each.
 
 First the findings whose defect is the brokers' and the known defects with a script, each in its usual way; then the
 certificate of an upgrade from the compared release, and the usual advice; then findings of clients, other ways of the
@@ -25,8 +25,8 @@ _COLUMN: Final = "all/2"
 _OF_A_FINDING: Final = "docs/findings/"
 
 
-class Entry(NamedTuple):
-    """Something to be played on releases.
+class KnownHarm(NamedTuple):
+    """A harm that can be played on releases.
 
     Attributes:
         name, kind, title, page: as :class:`harness.records.release_file.ReleaseEntry` has them.
@@ -51,37 +51,37 @@ class Entry(NamedTuple):
         return f"{self.name.replace(' ', '-')}.json"
 
 
-def entries_of(release: str, against: str, directory: Path, patch: Path | None = None) -> list[Entry]:
+def harms_of(release: str, against: str, directory: Path, patch: Path | None = None) -> list[KnownHarm]:
     """Everything to be played, most telling first; plans are written into ``directory``. With a ``patch``, findings.
 
     Raises:
         PlanError: this is no release.
     """
-    findings = [entry for finding in FINDINGS.values() for entry in _ways(finding, patch)]
-    telling, later = _split(findings, lambda entry: _is_brokers(entry) and _is_usual(entry))
+    findings = [harm for finding in FINDINGS.values() for harm in _ways(finding, patch)]
+    telling, later = _split(findings, lambda harm: _is_brokers(harm) and _is_usual(harm))
     clients, others = _split(later, _is_usual)
-    expected, controls = _split(telling, lambda entry: bool(entry.expects(release) or entry.expects(against)))
+    expected, controls = _split(telling, lambda harm: bool(harm.expects(release) or harm.expects(against)))
     if patch is not None:
         return [*expected, *clients, *others, *controls]
     runs = [_certificate(against, release), _advice(directory)]
     return [*expected, *runs, *clients, *controls, *others, *_stories(release)]
 
 
-def _split(entries: Sequence[Entry], first: Callable[[Entry], bool]) -> tuple[list[Entry], list[Entry]]:
-    return [entry for entry in entries if first(entry)], [entry for entry in entries if not first(entry)]
+def _split(harms: Sequence[KnownHarm], first: Callable[[KnownHarm], bool]) -> tuple[list[KnownHarm], list[KnownHarm]]:
+    return [harm for harm in harms if first(harm)], [harm for harm in harms if not first(harm)]
 
 
 # --- findings --------------------------------------------------------------------------------------------------------
 
 
-def _ways(finding: PlayableFinding, patch: Path | None) -> Iterator[Entry]:
+def _ways(finding: PlayableFinding, patch: Path | None) -> Iterator[KnownHarm]:
     """A finding in each of its ways on Kafka, except its controls."""
     for name, way in finding.ways.items():
         if way.kafka and way.expects is not expects_nothing:
             yield _finding(finding, name, patch)
 
 
-def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> Entry:
+def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> KnownHarm:
     def words(release: str) -> tuple[str, ...]:
         chosen = () if way == finding.usual else ("--way", way)
         patched = () if patch is None else ("--patch", str(patch))
@@ -92,40 +92,40 @@ def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> Entry:
 
     title = finding.entry.title if way == finding.usual else f"{finding.entry.title} ({finding.ways[way].meaning})"
     kind: EntryKind = "finding" if finding.entry.page else "defect"
-    return Entry(f"{kind} {finding.number} {way}", kind, title, words, finding.minutes, finding.link, expects)
+    return KnownHarm(f"{kind} {finding.number} {way}", kind, title, words, finding.minutes, finding.link, expects)
 
 
-def _of(entry: Entry) -> tuple[PlayableFinding, str]:
-    _, number, way = entry.name.split(" ")
+def _of(harm: KnownHarm) -> tuple[PlayableFinding, str]:
+    _, number, way = harm.name.split(" ")
     return FINDINGS[number], way
 
 
-def _is_usual(entry: Entry) -> bool:
-    finding, way = _of(entry)
+def _is_usual(harm: KnownHarm) -> bool:
+    finding, way = _of(harm)
     return way == finding.usual
 
 
-def _is_brokers(entry: Entry) -> bool:
-    finding, _ = _of(entry)
+def _is_brokers(harm: KnownHarm) -> bool:
+    finding, _ = _of(harm)
     return any(defect.of == "kafka" for defect in finding.entry.defect)
 
 
 # --- runs and stories ------------------------------------------------------------------------------------------------
 
 
-def _certificate(against: str, release: str) -> Entry:
+def _certificate(against: str, release: str) -> KnownHarm:
     title = f"a rolling upgrade from {against} under kills loses an acknowledged write"
     words = ("upgrade", against, release)
     page = "docs/guides/upgrade.md"
-    return Entry("certificate", "certificate", title, lambda _: words, 4, page, compares=False)
+    return KnownHarm("certificate", "certificate", title, lambda _: words, 4, page, compares=False)
 
 
-def _advice(directory: Path) -> Entry:
+def _advice(directory: Path) -> KnownHarm:
     def words(release: str) -> tuple[str, ...]:
         return ("campaign", str(advice_plan(directory, release)))
 
     title = "acks=all with two in sync breaks its promise under kill, pause, partition or power"
-    return Entry("usual advice", "advice", title, words, 4, "results/reference/README.md")
+    return KnownHarm("usual advice", "advice", title, words, 4, "results/reference/README.md")
 
 
 def advice_plan(directory: Path, release: str) -> Path:
@@ -142,7 +142,7 @@ def advice_plan(directory: Path, release: str) -> Path:
     return path
 
 
-def _stories(release: str) -> list[Entry]:
+def _stories(release: str) -> list[KnownHarm]:
     """The stories that Kafka can perform, each in its usual column, those about a finding first."""
     every = known_stories()
     usual = {
@@ -154,9 +154,9 @@ def _stories(release: str) -> list[Entry]:
     return [_story(story, usual[story.number]) for story in [*first, *(each for each in chosen if each not in first)]]
 
 
-def _story(story: Story, column: str) -> Entry:
+def _story(story: Story, column: str) -> KnownHarm:
     def words(release: str) -> tuple[str, ...]:
         return ("conform", story.number, *(() if column == _COLUMN else ("--settings", column)), "--version", release)
 
     title = f"another course or outcome than expected: {story.title}"
-    return Entry(f"story {story.number}", "story", title, words, page="docs/reference/stories.md")
+    return KnownHarm(f"story {story.number}", "story", title, words, page="docs/reference/stories.md")
