@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from harness.ground.errors import PlanError
 from harness.lab.conform import playable
-from harness.lab.findings import FINDINGS, PlayableFinding, asked_for, expects_nothing
+from harness.lab.findings import FINDINGS, PlayableFinding, PlayRequest, expects_nothing
 from harness.plan import starter
 from harness.records.release_file import EntryKind
 from harness.runs.stories import Story, column_named, known_stories
@@ -88,7 +88,8 @@ def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> KnownHar
         return ("finding", finding.number, *chosen, "--version", release, *patched)
 
     def expects(release: str) -> bool | None:
-        return asked_for(finding, way, release).expected
+        usual, *_ = finding.clients_of(way)
+        return PlayRequest(finding=finding, way=way, version=release, client=usual, client_version="").expected
 
     title = finding.entry.title if way == finding.usual else f"{finding.entry.title} ({finding.ways[way].meaning})"
     kind: EntryKind = "finding" if finding.entry.page else "defect"
