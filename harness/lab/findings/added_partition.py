@@ -100,7 +100,7 @@ class AddedPartition:
     def _write(self, value: str, partition: int) -> None:
         """Write one record that is acknowledged; a client may not know yet that a partition was added."""
         failed: list[object] = [None]
-        producer = confluent_kafka.Producer({"bootstrap.servers": self._servers, "acks": "all"})
+        producer = confluent_kafka.Producer({"bootstrap.servers": self._servers, "acks": "all", "log_level": 3})
         try:
             producer.produce(
                 TOPIC, value.encode(), partition=partition, on_delivery=lambda error, _: failed.append(error)

@@ -85,7 +85,8 @@ def judge(
     """
     for harm in harms:
         with progress.phase(harm.name, None):
-            yield _judged(harm, chosen, other, left)
+            judgement = _judged(harm, chosen, other, left)
+        yield judgement
 
 
 def _judged(harm: KnownHarm, chosen: Side, other: Side, left: PlayingTime) -> ReleaseEntry:
