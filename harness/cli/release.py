@@ -44,7 +44,11 @@ _LOOK_EVERY_S: Final = 1.0
 @click.option(
     "--minutes", type=click.FloatRange(0), default=40.0, show_default=True, help="How long plays may take together."
 )
-@click.option("--against", default="", help="The release to compare with; by default the newest of the line before.")
+@click.option(
+    "--against",
+    default="",
+    help="The release to compare with; by default the newest of the line before, or the same without the patch.",
+)
 @click.option("--out", type=path_type, help="The directory of judged releases, instead of results/releases.")
 @click.option(
     "--patch",
@@ -78,8 +82,8 @@ def release(
     if version is None:
         raise PlanError("name the release to judge, for example: ackproof release 4.4.0 (or --newest)")
     chosen = parse_version(version)
-    other = parse_version(against) if against else _line_before(chosen)
-    if other == chosen:
+    other = parse_version(against) if against else chosen if patch else _line_before(chosen)
+    if other == chosen and patch is None:
         raise PlanError(f"{version} is compared with itself; name another release with --against")
     for each in (chosen, other):
         provide(terminal, each)
@@ -128,11 +132,11 @@ def _judged(
     progress = terminal.progress()
     with _alone(here.directory, progress) as lock:
         left = PlayingTime(minutes)
-        harms = harms_of(version, against, here.directory, patch)
+        harms = harms_of(version, against, here.directory, patched=patch is not None)
         work = here.directory / "work"
         first, second = (
-            Side(release, kept, command_player(release, work, kept.directory / "runs", lock))
-            for release, kept in ((version, here), (against, other))
+            Side(release, kept, command_player(release, classes, work, kept.directory / "runs", lock), classes)
+            for release, kept, classes in ((version, here, patch), (against, other, None))
         )
         judged: list[ReleaseEntry] = []
         for entry in judge(harms, first, second, left, progress):

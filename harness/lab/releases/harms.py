@@ -51,17 +51,22 @@ class KnownHarm(NamedTuple):
         return f"{self.name.replace(' ', '-')}.json"
 
 
-def harms_of(release: str, against: str, directory: Path, patch: Path | None = None) -> list[KnownHarm]:
-    """Everything to be played, most telling first; plans are written into ``directory``. With a ``patch``, findings.
+def words_of(harm: KnownHarm, release: str, patch: Path | None) -> tuple[str, ...]:
+    """The words after ``ackproof`` that play it once; of a finding with the classes of ``patch`` before the release."""
+    return (*harm.words(release), *(() if patch is None else ("--patch", str(patch))))
+
+
+def harms_of(release: str, against: str, directory: Path, *, patched: bool = False) -> list[KnownHarm]:
+    """Everything to be played, most telling first; plans are written into ``directory``. ``patched``: only findings.
 
     Raises:
         PlanError: this is no release.
     """
-    findings = [harm for finding in FINDINGS.values() for harm in _ways(finding, patch)]
+    findings = [harm for finding in FINDINGS.values() for harm in _ways(finding)]
     telling, later = _split(findings, lambda harm: _is_brokers(harm) and _is_usual(harm))
     clients, others = _split(later, _is_usual)
     expected, controls = _split(telling, lambda harm: bool(harm.expects(release) or harm.expects(against)))
-    if patch is not None:
+    if patched:
         return [*expected, *clients, *others, *controls]
     runs = [_certificate(against, release), _advice(directory)]
     return [*expected, *runs, *clients, *controls, *others, *_stories(release)]
@@ -74,18 +79,17 @@ def _split(harms: Sequence[KnownHarm], first: Callable[[KnownHarm], bool]) -> tu
 # --- findings --------------------------------------------------------------------------------------------------------
 
 
-def _ways(finding: PlayableFinding, patch: Path | None) -> Iterator[KnownHarm]:
+def _ways(finding: PlayableFinding) -> Iterator[KnownHarm]:
     """A finding in each of its ways on Kafka, except its controls."""
     for name, way in finding.ways.items():
         if way.kafka and way.expects is not expects_nothing:
-            yield _finding(finding, name, patch)
+            yield _finding(finding, name)
 
 
-def _finding(finding: PlayableFinding, way: str, patch: Path | None) -> KnownHarm:
+def _finding(finding: PlayableFinding, way: str) -> KnownHarm:
     def words(release: str) -> tuple[str, ...]:
         chosen = () if way == finding.usual else ("--way", way)
-        patched = () if patch is None else ("--patch", str(patch))
-        return ("finding", finding.number, *chosen, "--version", release, *patched)
+        return ("finding", finding.number, *chosen, "--version", release)
 
     def expects(release: str) -> bool | None:
         usual, *_ = finding.clients_of(way)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from harness.ground.progress import Progress
-from harness.lab.releases.harms import KnownHarm
+from harness.lab.releases.harms import KnownHarm, words_of
 from harness.lab.releases.kept import Kept
 from harness.lab.releases.playing import Player, StoppedError
 from harness.records.release_file import ReleaseEntry, ReleasePlay, Result
@@ -42,11 +43,12 @@ class PlayingTime:
 
 
 class Side(NamedTuple):
-    """One of the two releases: its name, its files, and what plays on it."""
+    """One of the two releases: its name, its files, what plays on it, and the classes that come before its own."""
 
     release: str
     kept: Kept
     play: Player
+    patch: Path | None = None
 
 
 class _Seen(NamedTuple):
@@ -107,7 +109,7 @@ def _judged(harm: KnownHarm, chosen: Side, other: Side, left: PlayingTime) -> Re
         page=harm.page,
         result=result,
         worse=bool(seen.shown) and not has,
-        command=" ".join(("ackproof", *harm.words(chosen.release))),
+        command=" ".join(("ackproof", *words_of(harm, chosen.release, chosen.patch))),
         tries=len(seen.observed),
         shown=seen.shows,
         against_tries=len(compared.observed),

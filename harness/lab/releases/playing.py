@@ -20,7 +20,7 @@ import msgspec
 
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HostError
 from harness.ground.machine.versions import own_version
-from harness.lab.releases.harms import KnownHarm
+from harness.lab.releases.harms import KnownHarm, words_of
 from harness.records.release_file import ReleasePlay
 from harness.runs.run import heal
 
@@ -36,8 +36,8 @@ class StoppedError(Exception):
     """A play did not end in its time; it was ended, and what it did is undone."""
 
 
-def command_player(release: str, work: Path, results: Path, lock: int) -> Player:
-    """A player on this release by `ackproof` itself, whose temporary files are in ``work``.
+def command_player(release: str, patch: Path | None, work: Path, results: Path, lock: int) -> Player:
+    """A player on this release, patched or not, by `ackproof` itself; its temporary files are in ``work``.
 
     Campaigns that showed something stay in ``results``. The open file ``lock`` is handed to each play, so that it is
     held as long as one lives, whatever became of its parent.
@@ -45,7 +45,7 @@ def command_player(release: str, work: Path, results: Path, lock: int) -> Player
 
     def play(harm: KnownHarm, limit_s: float) -> ReleasePlay:
         undo(work)
-        words = harm.words(release)
+        words = words_of(harm, release, patch)
         run = results / harm.file.removesuffix(".json")
         if words[0] in {"campaign", "upgrade"}:
             shutil.rmtree(run, ignore_errors=True)

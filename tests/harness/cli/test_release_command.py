@@ -31,15 +31,16 @@ def shows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None
     """Puts a fake player in the place of the real one: by entry, what 4.4.0 and what 4.3.1 show."""
     monkeypatch.chdir(tmp_path)
 
-    def put(**plays: tuple[bool | None, bool | None]) -> None:
-        def player(release: str, *_: object) -> Callable[[KnownHarm, float], ReleasePlay]:
-            return lambda entry, _: ReleasePlay(shown=plays[entry.name][release != "4.4.0"], why="slow", seconds=60)
+    def put(*, patched: bool = False, **plays: tuple[bool | None, bool | None]) -> None:
+        def player(release: str, patch: Path | None, *_: object) -> Callable[[KnownHarm, float], ReleasePlay]:
+            other = release != "4.4.0" or (patched and patch is None)
+            return lambda entry, _: ReleasePlay(shown=plays[entry.name][other], why="slow", seconds=60)
 
         harms = [KnownHarm(name, "finding", "a harm", lambda release: ("finding", release)) for name in plays]
         monkeypatch.setattr(command, "provide", lambda *_: None)
         monkeypatch.setattr(command, "published", lambda: versions_in([LIST]))
         monkeypatch.setattr(command, "command_player", player)
-        monkeypatch.setattr(command, "harms_of", lambda *_: harms)
+        monkeypatch.setattr(command, "harms_of", lambda *_, **__: harms)
 
     return put
 
@@ -78,6 +79,18 @@ def test_json_is_the_record_that_is_kept(shows: Callable[..., None], capsys: pyt
     answer = json.loads(capsys.readouterr().out)
     assert answer == json.loads(Path("kept/4.4.0/release.json").read_bytes())
     assert (answer["release"], answer["against"], answer["minutes"]) == ("4.4.0", "4.3.0", 4.0)
+
+
+def test_a_patch_is_compared_with_the_same_release_without_it(
+    shows: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shows(patched=True, a=(True, False))
+    Path("cures").mkdir()
+    assert exit_code_of(["release", "4.4.0", "--patch", "cures", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["against"], answer["patch"], answer["entries"][0]["result"]) == ("4.4.0", "cures", "new")
+    assert answer["entries"][0]["command"] == "ackproof finding 4.4.0 --patch cures"
+    assert Path("results/releases/4.4.0-cures/release.md").is_file()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from harness.worlds.kafka.installation import Installation
 def test_finding_008_is_still_on_the_default_release(real_kafka: Installation, tmp_path: Path) -> None:
     release, kept = str(real_kafka.version), Kept.of(tmp_path, str(real_kafka.version))
     with (tmp_path / "lock").open("w") as lock:
-        side = Side(release, kept, command_player(release, tmp_path / "work", tmp_path / "runs", lock.fileno()))
+        side = Side(release, kept, command_player(release, None, tmp_path / "work", tmp_path / "runs", lock.fileno()))
         harms = [harm for harm in harms_of(release, release, tmp_path) if harm.name == "finding 008 commit"]
         (judgement,) = judge(harms, side, side, PlayingTime(20), Progress())
     assert (judgement.result, judgement.shown) == ("still", 1)

@@ -25,10 +25,10 @@ Plays = Callable[..., ReleasePlay]
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
     """Plays words with a program of some lines in the place of ackproof."""
 
-    def play(program: str, *words: str, limit_s: float = 60) -> ReleasePlay:
+    def play(program: str, *words: str, limit_s: float = 60, patch: Path | None = None) -> ReleasePlay:
         monkeypatch.setattr(playing, "_PROGRAM", (sys.executable, "-c", program))
         with (tmp_path / "lock").open("w") as lock:
-            player = command_player("4.4.0", tmp_path / "work", tmp_path / "runs", lock.fileno())
+            player = command_player("4.4.0", patch, tmp_path / "work", tmp_path / "runs", lock.fileno())
             return player(KnownHarm("an entry", "finding", "a harm", lambda release: (*words, release)), limit_s)
 
     return play
@@ -124,10 +124,17 @@ def test_a_finding_that_one_of_both_has_comes_before_one_that_neither_has(tmp_pa
     assert names(harms_of("4.4.0", "4.3.1", tmp_path)).index(busy) > 10
 
 
-def test_with_a_patch_only_findings_are_played_and_each_has_it(tmp_path: Path) -> None:
-    entries = harms_of("4.4.0", "4.3.1", tmp_path, Path("cures"))
+def test_with_a_patch_only_findings_are_played(tmp_path: Path) -> None:
+    entries = harms_of("4.4.0", "4.4.0", tmp_path, patched=True)
     assert {entry.kind for entry in entries} == {"finding", "defect"}
-    assert {entry.words("4.4.0")[-2:] for entry in entries} == {("--patch", "cures")}
+
+
+def test_the_patch_is_handed_to_the_play(plays: Plays) -> None:
+    program = (
+        f"import sys, json; a = {finding('not shown')!r}; a['plays'][0]['seen'] = sys.argv[1:]; print(json.dumps(a))"
+    )
+    assert plays(program, "finding", patch=Path("cures")).seen == ("finding", "4.4.0", "--patch", "cures", "--json")
+    assert plays(program, "finding").seen == ("finding", "4.4.0", "--json")
 
 
 def test_the_plan_of_the_usual_advice_is_one_run_of_each_family_on_the_release(tmp_path: Path) -> None:
