@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs ackproof on any machine of any continuous integration:
-#   ackproof/run.sh install | kafka | pull-request | nightly | resume NIGHT | stop | heal
+#   ackproof/run.sh install | kafka | pull-request | nightly | releases | resume NIGHT | stop | heal
 #
 #   ACKPROOF          what pip installs: a wheel's file, a directory, or "ackproof==0.3.0" of an index that is yours (default: the wheel
 #                     beside this, or the clone that this lies in)
@@ -208,6 +208,7 @@ case ${1:-}/$# in
     kafka/1) install_kafka ;;
     pull-request/1) pull_request ;;
     nightly/1) nightly ;;
+    releases/1) ackproof release --newest | tee -a "$summary" ;;
     resume/2) resume "$2" ;;
     # A night that was stopped just now needs half a minute.
     heal/1) alone 60; ackproof heal "$results" ;;

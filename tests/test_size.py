@@ -10,13 +10,13 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_030,
+    "harness/cli": 4_250,
     "harness/assess": 7_900,
-    "harness/lab": 13_825,
+    "harness/lab": 14_690,
     "harness/campaigns": 9_755,
     "harness/runs": 6_960,
-    "harness/worlds": 20_000,
-    "harness/records": 1_600,
+    "harness/worlds": 20_120,
+    "harness/records": 1_660,
     "harness/plan": 3_260,
     "harness/broker": 12_500,
     "harness/ground": 1_430,
@@ -24,7 +24,7 @@ LINES_MAX: Final = {
     "nemesis": 4_830,
     "workloads": 9_700,
     "bench": 2_300,
-    "tests": 80_690,
+    "tests": 81_600,
 }
 
 

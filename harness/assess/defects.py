@@ -60,6 +60,7 @@ def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: 
         "replicated": group.replicas > 1,
         "several-directories": "," in cluster.settings.get("log.dirs", ""),
         "several-in-flight": values["max.in.flight.requests.per.connection"] != "1",
+        "share-groups": any("share.acknowledgement.mode" in each for each in reading),
         "streams-groups": any(each["group.protocol"] == "streams" for each in reading),
         "tiered-storage": cluster.broker_setting("remote.log.storage.system.enable").lower() == "true",
         "transactions": transactions,

@@ -46,6 +46,7 @@ COMMANDS: Final = (
     "conform",
     "finding",
     "cure",
+    "release",
     "hunt",
     "explore",
     "heal",

@@ -138,7 +138,7 @@ def _conclusion(asked: PlayRequest, played: Sequence[Played], outcome: AsDocumen
     says, told = _SAYS[asked.expected], str(outcome)
     if asked.patch and asked.expected:
         says, told = f"{says} without the patch", _CURED[outcome]
-    return f"finding {entry.number}: {head}; {says}: {told} (docs/findings/{entry.page})"
+    return f"finding {entry.number}: {head}; {says}: {told} ({asked.finding.link})"
 
 
 # --- the list --------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _entry(each: PlayableFinding) -> dict[str, Any]:
         "title": each.entry.title,
         "affected": {defect.name: [defect.of, defect.affected] for defect in each.entry.defect},
         "controls": list(each.controls),
-        "page": f"docs/findings/{each.entry.page}",
+        "page": each.link,
         "minutes": each.minutes,
         "root": bool(each.programs),
         "ways": {

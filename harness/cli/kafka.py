@@ -10,7 +10,7 @@ from harness.cli.terminal import Terminal, takes_json
 from harness.ground.errors import EXIT_HELD, PlanError
 from harness.worlds.kafka.class_archive import lacks_archive, make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
-from harness.worlds.kafka.releases import DEFAULT_VERSION, modes, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, modes, parse_version
 
 
 @click.group()
@@ -37,9 +37,15 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
     """
     if source is not None and version is not None:
         raise PlanError("--from already says which release it is; leave VERSION out")
+    release = provide(terminal, source or parse_version(version or DEFAULT_VERSION))
+    terminal.say(f"Apache Kafka {release.version} is in {release.home}")
+    return EXIT_HELD
+
+
+def provide(terminal: Terminal, wanted: Version | Path) -> Installation:
+    """Have a release installed: of this version, with Maven, or from a downloaded one; errors as of both."""
     before = {str(installation.version) for installation in installed()}
-    wanted = str(source or parse_version(version or DEFAULT_VERSION))
-    if wanted not in before:
+    if str(wanted) not in before:
         terminal.note(f"getting Apache Kafka {wanted}")
 
     def start_once(release: Installation) -> None:
@@ -49,9 +55,7 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
             terminal.note("starting it once, so that later starts are faster")
         make_archive(release)
 
-    release = install(wanted, start_once) if source is None else install_from(source, start_once)
-    terminal.say(f"Apache Kafka {release.version} is in {release.home}")
-    return EXIT_HELD
+    return install_from(wanted, start_once) if isinstance(wanted, Path) else install(str(wanted), start_once)
 
 
 @kafka.command("list")

@@ -20,8 +20,8 @@ from harness.records.schemas import SCHEMAS, schema_text
 def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     """Print the JSON Schema of a file of results.
 
-    `matrix` is that of matrix.json, `verdicts` that of a line of verdicts.jsonl, `assessment` that of what
-    `assess --json` prints, as this version writes them.
+    `matrix` is that of matrix.json, `verdicts` that of a line of verdicts.jsonl, `release` that of release.json,
+    `assessment` that of what `assess --json` prints, as this version writes them.
     """
     if out is None and name is None:
         raise click.UsageError(

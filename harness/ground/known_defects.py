@@ -30,6 +30,7 @@ Need = Literal[
     "replicated",
     "several-directories",
     "several-in-flight",
+    "share-groups",
     "streams-groups",
     "tiered-storage",
     "transactions",

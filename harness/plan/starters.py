@@ -28,6 +28,7 @@ KINDS: Final = {
 CI_FILES: Final = {
     ".github/workflows/ackproof-pull-request.yml": "ci/github-pull-request.yml",
     ".github/workflows/ackproof-nightly.yml": "ci/github-nightly.yml",
+    ".github/workflows/ackproof-releases.yml": "ci/github-releases.yml",
     "ackproof/run.sh": "ci/run.sh",
     "ackproof/Containerfile": "ci/Containerfile",
     "ackproof/Containerfile.dockerignore": "ci/Containerfile.dockerignore",

@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of what other programs read: ``matrix.json``, ``verdicts.jsonl``, ``assess --json``.
+"""JSON Schemas (draft 2020-12) of what other programs read: files of campaigns and releases, and ``assess --json``.
 
 They follow from the types, so they cannot promise what the program does not write. A schema allows fields that it does
 not know: within a version fields may be added.
@@ -13,11 +13,13 @@ import msgspec
 
 from checkers import MATRIX_VERSION, VERDICTS_VERSION, Matrix, VerdictLine
 from harness.records.assessment_file import ASSESSMENT_VERSION, Assessment
+from harness.records.release_file import RELEASE_VERSION, ReleaseRecord
 
 #: Each schema's file, with the version of what it describes.
 SCHEMAS: Final[dict[str, type]] = {
     f"assessment.v{ASSESSMENT_VERSION}.schema.json": Assessment,
     f"matrix.v{MATRIX_VERSION}.schema.json": Matrix,
+    f"release.v{RELEASE_VERSION}.schema.json": ReleaseRecord,
     f"verdicts.v{VERDICTS_VERSION}.schema.json": VerdictLine,
 }
 

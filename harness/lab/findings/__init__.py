@@ -4,7 +4,7 @@ docs/findings has a page for each number, and ``harness/ground/known_defects.tom
 """
 
 from harness.lab.findings.compiling import CURES, make_patch
-from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way
+from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way, expects_nothing
 from harness.lab.findings.playing import AsDocumented, PlayRequest, asked_for, compared, held_against_page, plays
 from harness.lab.findings.register import FINDINGS
 from harness.lab.findings.stage import PARTITIONS, OpenCluster
@@ -23,6 +23,7 @@ __all__ = [
     "Way",
     "asked_for",
     "compared",
+    "expects_nothing",
     "held_against_page",
     "make_patch",
     "plays",

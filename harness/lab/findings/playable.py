@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from harness.ground.known_defects import Defect, ProductFinding, product_findings
+from harness.ground.known_defects import Defect, ProductFinding, every_defect, product_findings
 from harness.lab.findings.stage import FindingStage
 from harness.plan import ClientName
 from harness.worlds.kafka.releases import Version, parse_version
@@ -118,7 +118,7 @@ class PlayableFinding(NamedTuple):
     """A finding that can be played.
 
     Attributes:
-        number: that of its page and of its entry.
+        number: that of its page and of its entry; of a known defect of others its name.
         ways: by name; the first is the finding itself.
         clients: the libraries that it is played with, the usual one first.
         minutes: how long a play takes at most on a quiet machine.
@@ -135,8 +135,16 @@ class PlayableFinding(NamedTuple):
 
     @property
     def entry(self) -> ProductFinding:
-        """Its title, its page and its defects."""
-        return product_findings()[self.number]
+        """Its title, its page and its defects; of a known defect of others that one, without a page."""
+        if self.number in (own := product_findings()):
+            return own[self.number]
+        (defect,) = (each for each in every_defect() if each.name == self.number)
+        return ProductFinding(number=defect.name, page="", title=defect.title, defect=(defect,))
+
+    @property
+    def link(self) -> str:
+        """Its page here, or the public one of a known defect."""
+        return self.entry.defect[0].link
 
     @property
     def usual(self) -> str:

@@ -1,4 +1,4 @@
-"""The findings that can be played, by number."""
+"""The findings that can be played, by number, and the known defects of others that have a script, by name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.lab.findings import (
+    added_partition,
     doubled_records,
     forgotten_batches,
     late_ends,
@@ -40,5 +41,6 @@ _MODULES: Final = (
     one_in_flight,
     left_member,
     new_coordinator,
+    added_partition,
 )
 FINDINGS: Final[Mapping[str, PlayableFinding]] = {module.FINDING.number: module.FINDING for module in _MODULES}

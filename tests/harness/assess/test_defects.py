@@ -165,6 +165,9 @@ def test_defects_of_streams_of_tiers_and_of_transactions_need_what_they_are_abou
     assert "KAFKA-20254" in named("4.2.0", consumers=(streams,))
     assert "KAFKA-20254" not in named("4.2.1", consumers=(streams,))
     assert "KAFKA-20254" not in named("4.2.0", consumers=(client(),))
+    sharing = client(**{"share.acknowledgement.mode": "explicit"})
+    assert "KAFKA-20742" in named("4.3.1", consumers=(sharing,))
+    assert "KAFKA-20742" not in named("4.3.1", consumers=(client(),))
     tiered = {"remote.log.storage.system.enable": "true"}
     assert "KAFKA-19858" in named("3.9.2", brokers=tiered)
     assert "KAFKA-19858" not in named("4.3.0", brokers=tiered)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from harness.lab.findings import Played, PlayVerdict
+from harness.lab.findings.added_partition import played as of_added_partition
 from harness.lab.findings.batches import REFUSED, BatchesSeen
 from harness.lab.findings.doubled_records import played as of_doubled_records
 from harness.lab.findings.forgotten_batches import played as of_forgotten_batches
@@ -88,6 +89,8 @@ STATE = AwayState({"p": 1}, {}, {"k": "v"}, {}, (3, 3))
         (of_truncated_commits([TruncatedSeen(Counter(NotCoordinatorError=3), 0, 9, 80)]), False, "3 NotCoordinator"),
         (of_left_member(LeftSeen("", 2, 10)), True, "effects of the same records: 2"),
         (of_left_member(LeftSeen("UNKNOWN_MEMBER_ID", 1, 10)), False, "was refused: UNKNOWN_MEMBER_ID"),
+        (of_added_partition(["added-0", "added-4"]), True, "and 2 of those 5"),
+        (of_added_partition([f"added-{number}" for number in range(5)]), False, "and 5 of those 5"),
         (of_new_coordinator([round_of(7), round_of(6, "Error", 7)]), True, "too old in 1 of 2 rounds, for 0 ms"),
         (of_new_coordinator([round_of("Error", 7), round_of()]), False, "nothing in 1"),
     ],
