@@ -54,6 +54,7 @@ COMMANDS: Final = (
     "schema",
     "kafka",
     "cluster",
+    "client",
 )
 
 

@@ -19,7 +19,7 @@ from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.plan.reading import ACCEPTED_FILE, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
-from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
+from harness.plan.starters import CI_FILES, KINDS, LANGUAGES, heading, plans_here, starter
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
@@ -49,7 +49,7 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
-    "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LATEST", "NODE", "OPEN", "PEER",
+    "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LANGUAGES", "LATEST", "NODE", "OPEN", "PEER",
     "TRACED_WRITES_MAX", "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientName", "ClientProgram",
     "Existing", "ExpectedOutcomes", "Kafka", "Loopback", "Machine", "ModeName", "Namespaces", "OperatorCommands",
     "Plan", "PlanKey", "Processes", "RealTime", "RunSpec", "Security", "Simulated", "Ssh", "UpgradeEnd",

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.worlds.clients.java import configuration
-from harness.worlds.clients.programs.client import program_library
+from harness.worlds.clients.programs.client import Program, program_library
 from harness.worlds.clients.programs.process import ClientProcess
 from harness.worlds.clients.real_clients import ClientLibrary
+from workloads import classify
 
 #: The class that compiles one Java file and calls its ``main``.
 COMPILER: Final = "org.codehaus.janino.SimpleCompiler"
@@ -41,7 +42,8 @@ def java_process(release: str, command: tuple[str, ...]) -> ClientProcess:
 
 def java_library(process: ClientProcess) -> ClientLibrary:
     """The clients of the run that this JVM belongs to."""
-    library, release = program_library(process, configuration.for_java), process.hello.version
+    library = program_library(Program(process, configuration.for_java, classify))
+    release = process.hello.version
     names = {"library": f"kafka-clients {release} (Java)"}
     return replace(
         library,

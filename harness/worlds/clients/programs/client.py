@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -53,7 +52,6 @@ from workloads import (
     Offsets,
     PollOutcome,
     SendOutcome,
-    classify,
 )
 
 #: Constructors start threads and read files; they wait for no broker.
@@ -73,10 +71,17 @@ Spelling = Callable[[Mapping[str, object]], Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Program:
-    """A program that runs, and the form in which it takes properties."""
+    """A program that runs.
+
+    Attributes:
+        spelled: the form in which it takes properties.
+        judged: what the name of an error proves of a send that its library took; of a library that nobody has looked
+            into, nothing.
+    """
 
     process: ClientProcess
     spelled: Spelling = dict
+    judged: Callable[[str], EventType] = lambda _: EventType.INFO
 
     def has(self, capability: ClientCapability) -> bool:
         """True if its clients have this capability."""
@@ -110,8 +115,7 @@ class RemoteClient:
 
     def wake_up(self) -> None:
         """Have a consumer's call that waits raise an exception now."""
-        with suppress(OSError):
-            self.process.post(Call(method=Method.WAKE_UP, client=self.number), None, 0)
+        self.process.wake_up(self.number)
 
     def close(self) -> None:
         """End the client within the limit."""
@@ -131,6 +135,7 @@ class ProgramProducer(AdaptedProducer[RemoteClient]):
         self._limit_s = limit_ms / 1_000
         transactional = "transactional.id" in configured and program.has(ClientCapability.TRANSACTIONS)
         super().__init__(clock, owner, limit_ms, _Transactions(self._limit_s) if transactional else None)
+        self._judged = program.judged
         if not program.has(ClientCapability.TOMBSTONES):
             self.tombstones = None
 
@@ -175,7 +180,7 @@ class ProgramProducer(AdaptedProducer[RemoteClient]):
         if error.told_class is ToldClass.REFUSED:
             self._refuse(ticket, named(error))
         else:
-            self._pending.answer(ticket, SendOutcome(classify(error.name), error=named(error)))
+            self._pending.answer(ticket, SendOutcome(self._judged(error.name), error=named(error)))
 
 
 class _Transactions:
@@ -338,9 +343,9 @@ def _fetched(answer: Answer) -> list[Fetched]:
     return records
 
 
-def program_library(process: ClientProcess, spelled: Spelling = dict) -> ClientLibrary:
-    """The clients of the run that ``process`` belongs to."""
-    program, hello = Program(process, spelled), process.hello
+def program_library(program: Program) -> ClientLibrary:
+    """The clients of the run that ``program`` belongs to."""
+    hello = program.process.hello
     name = f"{hello.name} {hello.version}"
     lacking = {each: f"the client program {name} has no {each.value}" for each in CAPABILITIES if not program.has(each)}
     return ClientLibrary(

@@ -101,7 +101,8 @@ class ClientProcess:
         # Bounded by the callers: no more calls than the clients have outstanding.
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._ended = False
-        self._broken = ""
+        #: What it did against the protocol; "" while it has kept to it.
+        self.broken = ""
         self._numbers = itertools.count(1)
         self._made = 0
         self._clients = itertools.count()
@@ -111,6 +112,8 @@ class ClientProcess:
         self._first_line = ""
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._threads: list[threading.Thread] = []
+        #: True if it did not end with its input.
+        self.was_killed = False
 
     def start(self, limit_s: float = START_LIMIT_S) -> None:
         """Start the program and wait for its first word.
@@ -142,7 +145,7 @@ class ClientProcess:
         if hello is None:
             self._process = None
             self._stop(process)
-            said = [self._broken or silent, self._last_words()]
+            said = [self.broken or silent, self._last_words()]
             why = "; ".join(filter(None, said)) or f"it ended with exit status {process.returncode}"
             raise HostError(f"{self.title} does not start: {why}")
         self.hello = hello
@@ -216,15 +219,43 @@ class ClientProcess:
             return
         by_itself, overdue = self._ended, self._overdue()
         self._stop(process)
-        if self._broken:
-            problem = self._broken
-        elif by_itself:
-            problem = f"ended by itself with exit status {process.returncode}"
-        else:
-            problem = overdue
+        problem = self._told(self.broken or f"ended by itself with exit status {process.returncode}")
+        if not by_itself and not self.broken:
+            problem = self._told(overdue) if overdue else ""
         if problem:
-            words = "; ".join(filter(None, [f"{self.title} {problem}", self._last_words()]))
-            raise HostError(f"{words}; logs/clients.log of the run may say more")
+            raise HostError(f"{self.title} {problem}; logs/clients.log of the run may say more")
+
+    def end_input(self) -> None:
+        """End the program's standard input and see it end."""
+        process, self._process = self._process, None
+        if process is not None:
+            self._stop(process)
+
+    def wake_up(self, client: int) -> None:
+        """Have a consumer's call that waits come back now; this call has no answer."""
+        with suppress(OSError):
+            self.post(Call(method=Method.WAKE_UP, client=client), None, 0)
+
+    def kill(self) -> None:
+        """End the program, whatever it has done."""
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+            self._stop(process)
+
+    @property
+    def problem(self) -> str:
+        """The reason why a program that was started runs no more, with its last words; "" while it runs."""
+        process = self._process
+        if not self._ended or process is None:
+            return ""
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_LIMIT_S)
+        self._threads[-1].join(END_LIMIT_S)  # it reads the last words
+        return self._told(self.broken or f"ended by itself with exit status {process.returncode}")
+
+    def _told(self, problem: str) -> str:
+        return "; ".join(filter(None, [problem, self._last_words()]))
 
     @property
     def _lost(self) -> str:
@@ -247,6 +278,7 @@ class ClientProcess:
         try:
             process.wait(END_LIMIT_S)
         except subprocess.TimeoutExpired:
+            self.was_killed = True
             _kill(process)
             process.wait(END_LIMIT_S)
         for thread in self._threads:
@@ -278,7 +310,7 @@ class ClientProcess:
                 while line := _next_line(answers):
                     self._take(answer_in(line))
             except ProtocolError as error:
-                self._broken = without_secrets(str(error))
+                self.broken = without_secrets(str(error))
                 _kill(process)
         self._ended = True
         self._lines.put(None)
