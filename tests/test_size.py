@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_250,
+    "harness/cli": 4_310,
     "harness/assess": 7_900,
-    "harness/lab": 14_690,
+    "harness/lab": 15_300,
     "harness/campaigns": 9_755,
     "harness/runs": 6_960,
-    "harness/worlds": 20_120,
+    "harness/worlds": 20_500,
     "harness/records": 1_660,
-    "harness/plan": 3_260,
+    "harness/plan": 3_310,
     "harness/broker": 12_500,
     "harness/ground": 1_430,
     "checkers": 13_945,
     "nemesis": 4_830,
     "workloads": 9_700,
     "bench": 2_300,
-    "tests": 81_600,
+    "tests": 82_160,
 }
 
 

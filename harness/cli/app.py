@@ -56,6 +56,7 @@ COMMANDS: Final = (
     "schema",
     "kafka",
     "cluster",
+    "client",
 )
 
 

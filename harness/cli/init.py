@@ -9,16 +9,19 @@ from rich.markup import escape
 
 from harness.cli.terminal import READ_WIDTH, Terminal
 from harness.ground.errors import EXIT_HELD, NamedWronglyError
-from harness.plan import KINDS, heading, plans_here, starter
+from harness.plan import KINDS, LANGUAGES, heading, plans_here, starter
 from harness.records.files import files_of, write_file
 
 
 @click.command(epilog="\b\nKinds:\n" + "\n".join(f"  {kind:<10}{what}" for kind, what in KINDS.items()))
 @click.argument("kind", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the kinds, and all other plans that KIND can name.")
+@click.option(
+    "--language", default="", metavar=f"[{'|'.join(LANGUAGES)}]", help="The language of a client program (KIND client)."
+)
 @click.pass_obj
-def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
-    """Write a commented plan, or files for CI, to begin with.
+def init(terminal: Terminal, kind: str | None, *, language: str, listed: bool) -> int:
+    """Write a commented plan, files for CI, or a client program, to begin with.
 
     The files go into the current directory; no file is overwritten. The last line is the command to go on with.
     """
@@ -29,7 +32,11 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
         return EXIT_HELD
     if kind is None:
         raise click.UsageError(f"name a KIND: {', '.join(KINDS)}; all: ackproof init --list")
-    files = {Path(to): source for to, source in starter(kind).items()}
+    if language and kind != "client":
+        raise click.UsageError("--language is for the kind client; leave it out")
+    if kind == "client" and not language:
+        raise click.UsageError(f"name a language: ackproof init client --language {next(iter(LANGUAGES))}")
+    files = {Path(to): source for to, source in starter(kind, language).items()}
     if existing := [to for to in files if to.exists()]:
         raise NamedWronglyError(
             f"{existing[0]} exists, and no file is overwritten; move it away, or use another directory"
@@ -43,5 +50,6 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
             to.chmod(to.stat().st_mode | (mode & 0o111) | 0o100)
         terminal.note(f"wrote {to}")
     plan = next(to for to in files if to.suffix == ".toml")
-    terminal.say(f"ackproof plan {plan} --explain")
+    check = f"ackproof client check {LANGUAGES[language][1]}" if language else f"ackproof plan {plan} --explain"
+    terminal.say(check)
     return EXIT_HELD

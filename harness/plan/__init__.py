@@ -19,7 +19,7 @@ from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.plan.reading import ACCEPTED_FILE, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
-from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
+from harness.plan.starters import CI_FILES, KINDS, LANGUAGES, heading, plans_here, starter
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
@@ -34,6 +34,7 @@ from harness.plan.worlds import (
     UNCLEAN_IN_KRAFT_SINCE,
     AnyWorld,
     ClientName,
+    ClientProgram,
     Existing,
     Kafka,
     Loopback,
@@ -48,10 +49,11 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
-    "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LATEST", "NODE", "OPEN", "PEER", "TRACED_WRITES_MAX",
-    "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientName", "Existing", "ExpectedOutcomes", "Kafka",
-    "Loopback", "Machine", "ModeName", "Namespaces", "OperatorCommands", "Plan", "PlanKey", "Processes", "RealTime",
-    "RunSpec", "Security", "Simulated", "Ssh", "UpgradeEnd", "WorldPlan", "families_in", "flattened", "heading",
-    "known_keys", "lines_of", "of_kind", "parse_plan", "plan_text", "planned_writes", "plans_here", "read_plan",
-    "record_of", "refuse_endless_numbers", "require_kind", "starter", "tables_at", "timings_of", "with_scenarios",
+    "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LANGUAGES", "LATEST", "NODE", "OPEN", "PEER",
+    "TRACED_WRITES_MAX", "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientName", "ClientProgram",
+    "Existing", "ExpectedOutcomes", "Kafka", "Loopback", "Machine", "ModeName", "Namespaces", "OperatorCommands",
+    "Plan", "PlanKey", "Processes", "RealTime", "RunSpec", "Security", "Simulated", "Ssh", "UpgradeEnd",
+    "WorldPlan", "families_in", "flattened", "heading", "known_keys", "lines_of", "of_kind", "parse_plan",
+    "plan_text", "planned_writes", "plans_here", "read_plan", "record_of", "refuse_endless_numbers", "require_kind",
+    "starter", "tables_at", "timings_of", "with_scenarios",
 ]  # fmt: skip

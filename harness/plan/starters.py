@@ -1,6 +1,7 @@
 """Files to begin with: plans of each kind, and files for a team's continuous integration.
 
-They are beside the packages in a clone (``plans/``, ``ci/``, ``requirements.lock``) and inside ``harness`` in a wheel.
+They are beside the packages in a clone (``plans/``, ``ci/``, ``examples/``, ``requirements.lock``) and inside
+``harness`` in a wheel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ KINDS: Final = {
     "ssh": "Apache Kafka on machines of yours, over SSH.",
     "soak": "For every night: settings that must hold, under many families.",
     "ci": "Workflow files, a script and plans for continuous integration.",
+    "client": "A client library of yours as a program, to begin with (--language), and a plan for it.",
 }
+#: The languages of client programs, with the files of each and the words that start the program.
+LANGUAGES: Final = {"python": (("client.py", "client.toml"), "python3 client.py")}
 #: The files of ``ci``: the path at the user's, and the path here.
 CI_FILES: Final = {
     ".github/workflows/ackproof-pull-request.yml": "ci/github-pull-request.yml",
@@ -40,16 +44,22 @@ CI_FILES: Final = {
 _SENTENCE: Final = re.compile(r".+?[.?!](?=\s|$)")
 
 
-def starter(kind: str) -> dict[str, Path]:
+def starter(kind: str, language: str = "") -> dict[str, Path]:
     """The files of a kind: by its path in the user's directory, the path of each here.
 
-    In addition to :data:`KINDS`, every plan of the project is a kind: ``racks``, ``stories/S40``.
+    In addition to :data:`KINDS`, every plan of the project is a kind: ``racks``, ``stories/S40``. The kind "client" is
+    there in some languages.
 
     Raises:
         PlanError: there is no such kind; the sentence names the nearest.
     """
     if kind == "ci":
         return {to: _shipped(name) for to, name in CI_FILES.items()}
+    if kind == "client":
+        if language not in LANGUAGES:
+            raise PlanError(unknown_name("language", language, LANGUAGES))
+        files, _ = LANGUAGES[language]
+        return {name: _shipped(f"examples/clients/{language}/{name}") for name in files}
     plans = plans_here()
     if kind not in plans:
         there_are = f"{', '.join(KINDS)}; all: ackproof init --list"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from harness.plan.model import Plan
-from harness.plan.values import PlanKey, flattened, of_kind, table_of
-from harness.plan.worlds import ClientName, Kafka
+from harness.plan.values import PlanKey, flattened, of_kind, record_of, table_of
+from harness.plan.worlds import ClientChoice, ClientName, ClientProgram, Kafka
 from nemesis.faults import Upgrade
 from workloads import Settings, spelled
 
@@ -33,8 +34,16 @@ def release_of(value: object, plan_key: PlanKey) -> str:
     return version
 
 
-def client_of(value: object, plan_key: PlanKey) -> ClientName:
-    """A client library."""
+def client_of(value: object, plan_key: PlanKey) -> ClientChoice:
+    """A client library, or a program that brings its own."""
+    if isinstance(value, Mapping):
+        return record_of(
+            ClientProgram, value, plan_key, '{key} is missing; write { command = ["python3", "client.py"] }'
+        )
+    return _library(value, plan_key)
+
+
+def _library(value: object, plan_key: PlanKey) -> ClientName:
     if value == "librdkafka":
         raise plan_key.wrong('librdkafka is used by "confluent-kafka"; write that')
     client: ClientName = of_kind(value, ClientName, plan_key)
@@ -50,7 +59,7 @@ def other_clients_of(value: object, plan_key: PlanKey) -> tuple[tuple[ClientName
         here = plan_key[number]
         if release and name != JAVA:
             raise here.wrong(f'only the client java has releases to choose from; write "{name}"')
-        clients.append((client_of(name, here / "client"), release_of(release, here / "client_version")))
+        clients.append((_library(name, here / "client"), release_of(release, here / "client_version")))
     return tuple(clients)
 
 

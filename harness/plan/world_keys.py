@@ -26,7 +26,7 @@ from harness.plan.values import (
     shared,
     value_of,
 )
-from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
+from harness.plan.worlds import ClientChoice, ClientName, HostName, ModeName, UpgradeEnd
 from nemesis.cluster import CONTROLLER
 from nemesis.succession import UpgradeBy
 from workloads import shown
@@ -132,8 +132,10 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     host: HostName = "loopback"
     """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
     and `"commands"` are for the kafka world only."""
-    client: Annotated[ClientName, _REAL, ReadBy(client_of)] = "kafka-python"
-    """The client library of real worlds ([clients](../guides/clients.md))."""
+    client: Annotated[ClientChoice, _REAL, ReadBy(client_of)] = "kafka-python"
+    """The client library of real worlds ([clients](../guides/clients.md)), or a program that brings its own:
+    `{ command = ["node", "client.js"] }` ([client programs](../guides/client-programs.md)). Its producers are not
+    idempotent unless the plan says so."""
     client_version: Annotated[str, _OF_JAVA, ReadBy(release_of)] = ""
     """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
     kafka world, else the newest that was tried."""

@@ -8,7 +8,8 @@ Only this module answers what is asked of every world: virtual or real time, how
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, TypeVar
+import shlex
+from typing import Annotated, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 from typing_extensions import override
@@ -23,6 +24,23 @@ from workloads import ClientCapability, GroupProtocol
 UpgradeEnd = Literal["finalize", "back", "leave"]
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.worlds.clients.
 ClientName = Literal["kafka-python", "confluent-kafka", "java"]
+
+
+class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that brings its own client library: the words that start it."""
+
+    command: Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1)], ...], msgspec.Meta(min_length=1)]
+    """The program and its arguments, `["node", "client.js"]`: no shell reads them. A path counts from the directory in
+    which ackproof was started."""
+
+    @property
+    def name(self) -> str:
+        """The command as one text."""
+        return shlex.join(self.command)
+
+
+#: The choice of a client library in a real world.
+ClientChoice = ClientName | ClientProgram
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
 #: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
 IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python", "java"})
@@ -129,13 +147,18 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
 
 
 class RealTime(_World, frozen=True, kw_only=True):
-    """A world with real clients, those of the library ``client``.
+    """A world with real clients, those of the library or program ``client``.
 
     ``client_version`` is the release of the Java client; empty: the brokers', or the default one.
     """
 
-    client: ClientName = "kafka-python"
+    client: ClientChoice = "kafka-python"
     client_version: str = ""
+
+    @property
+    def client_name(self) -> str:
+        """The library's name, or the program's command."""
+        return self.client.name if isinstance(self.client, ClientProgram) else self.client
 
     @property
     def client_release(self) -> str:

@@ -237,7 +237,7 @@ def world_runs(world: AnyWorld, planned: int) -> WorldRuns:
         planned=planned,
         host=world.host_name or msgspec.UNSET,
         version=_release_or_default(world.version) if isinstance(world, Kafka) else msgspec.UNSET,
-        client=world.client if isinstance(world, RealTime) else msgspec.UNSET,
+        client=world.client_name if isinstance(world, RealTime) else msgspec.UNSET,
         client_version=_release_or_default(world.client_release) if _has_java(world) else msgspec.UNSET,
         other_clients=tuple(":".join(filter(None, client)) for client in others) or msgspec.UNSET,
     )

@@ -120,7 +120,7 @@ def _setup(records: Sequence[RunRecord], versions: Mapping[str, str], pauses: li
 
 def _client(record: RunRecord) -> str:
     """The client's library; none where clients are models of it."""
-    return record.world.client if isinstance(record.world, RealTime) else ""
+    return record.world.client_name if isinstance(record.world, RealTime) else ""
 
 
 def _client_named(client: str, configuration: Configuration, versions: Mapping[str, str]) -> str:

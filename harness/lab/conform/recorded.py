@@ -93,7 +93,7 @@ def recorded(
         settings={name: value for name, value in spec.settings.items() if value != usual[name]},
         steps=tuple(steps_of(trace)),
         outcome=outcome,
-        client=spec.world.client if isinstance(spec.world, RealTime) else "",
+        client=spec.world.client_name if isinstance(spec.world, RealTime) else "",
     )
 
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from harness.worlds.clients.credentials import at_home, require_credentials, without_secrets
     from harness.worlds.clients.direct import BatchSequence, RealDirectClient
     from harness.worlds.clients.direct_connection import DirectConnection
-    from harness.worlds.clients.java.bridge import Bridge, compiler_jars, words_of_bridge
-    from harness.worlds.clients.java.client import java_library
     from harness.worlds.clients.java.configuration import for_java
+    from harness.worlds.clients.java.library import compiler_jars, java_library, java_process, words_of_bridge
     from harness.worlds.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.worlds.clients.libraries import CLIENTS, JAVA
     from harness.worlds.clients.listed_groups import EMPTY, group_state
     from harness.worlds.clients.membership import add_voter, remove_voter, unregister_broker
+    from harness.worlds.clients.programs.client import Program, program_library
+    from harness.worlds.clients.programs.process import ClientProcess
     from harness.worlds.clients.real_clients import ClientLibrary, RealClients
     from harness.worlds.clients.told_state import ToldGroup, told_group, told_stable_end, told_transaction
 
@@ -30,9 +31,10 @@ __all__ = [
     "JAVA",
     "KAFKA_PYTHON",
     "BatchSequence",
-    "Bridge",
     "ClientLibrary",
+    "ClientProcess",
     "DirectConnection",
+    "Program",
     "RealClients",
     "RealDirectClient",
     "ToldGroup",
@@ -43,9 +45,11 @@ __all__ = [
     "for_java",
     "group_state",
     "java_library",
+    "java_process",
     "make",
     "named",
     "producer_configuration",
+    "program_library",
     "remove_voter",
     "require_credentials",
     "told_group",
@@ -65,12 +69,13 @@ _NAMES = {
     "direct": "BatchSequence RealDirectClient",
     "direct_connection": "DirectConnection",
     "listed_groups": "EMPTY group_state",
-    "java.bridge": "Bridge compiler_jars words_of_bridge",
-    "java.client": "java_library",
     "java.configuration": "for_java",
+    "java.library": "compiler_jars java_library java_process words_of_bridge",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS JAVA",
     "membership": "add_voter remove_voter unregister_broker",
+    "programs.client": "Program program_library",
+    "programs.process": "ClientProcess",
     "told_state": "ToldGroup told_group told_stable_end told_transaction",
 }
 

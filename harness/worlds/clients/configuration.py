@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from harness.plan import Security
 from workloads import IsolationLevel, Membership, Settings
 
 #: Kafka's default; those of the libraries are 30 s and 10 s, and runs last seconds.
@@ -68,6 +69,21 @@ def group_properties(membership: Membership) -> dict[str, object]:
         return properties | {"group.protocol": "consumer"}
     session_ms = membership.session_timeout_ms
     return properties | {"session.timeout.ms": session_ms, "heartbeat.interval.ms": session_ms // 3}
+
+
+def login_properties(security: Security) -> dict[str, object]:
+    """The properties that log a client in, as librdkafka spells them, without the password: files may have them."""
+    properties: dict[str, object] = {"security.protocol": security.protocol}
+    if security.encrypts:
+        properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
+    if security.ca:
+        properties["ssl.ca.location"] = security.ca
+    if security.certificate:
+        properties["ssl.certificate.location"] = security.certificate
+        properties["ssl.key.location"] = security.key or security.certificate
+    if security.authenticates:
+        properties |= {"sasl.mechanism": security.mechanism, "sasl.username": security.username}
+    return properties
 
 
 def fetch_wait_ms(settings: Settings) -> int:

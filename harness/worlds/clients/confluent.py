@@ -17,7 +17,6 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.plan import Security
 from harness.worlds.clients.adapter import (
     CLOSE_LIMIT_S,
     GRACE_MS,
@@ -31,6 +30,7 @@ from harness.worlds.clients.configuration import (
     METADATA_MAX_AGE_MS,
     consumer_properties,
     fetch_wait_ms,
+    login_properties,
     milliseconds,
     producer_properties,
 )
@@ -106,21 +106,6 @@ def consumer_configuration(
         # By default the library commits what it has handed over, processed or not; see _read.
         common |= {"enable.auto.offset.store": False}
     return common | consumer_properties(settings, process, membership, isolation)
-
-
-def security_properties(security: Security) -> dict[str, object]:
-    """The properties that log a client of this library in, without the password, so that files may have them."""
-    properties: dict[str, object] = {"security.protocol": security.protocol}
-    if security.encrypts:
-        properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
-    if security.ca:
-        properties["ssl.ca.location"] = security.ca
-    if security.certificate:
-        properties["ssl.certificate.location"] = security.certificate
-        properties["ssl.key.location"] = security.key or security.certificate
-    if security.authenticates:
-        properties |= {"sasl.mechanism": security.mechanism, "sasl.username": security.username}
-    return properties
 
 
 def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, object]:
@@ -381,7 +366,7 @@ def unfit(librdkafka: tuple[str, int]) -> str:
 CONFLUENT: Final = ClientLibrary(
     producer_configuration=producer_configuration,
     consumer_configuration=consumer_configuration,
-    login_settings=security_properties,
+    login_settings=login_properties,
     password="sasl.password",  # noqa: S106 - the name of a property
     producer=ConfluentProducer,
     consumer=ConfluentConsumer,

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.worlds.clients.confluent import CONFLUENT
-from harness.worlds.clients.java.bridge import Bridge
-from harness.worlds.clients.java.client import java_library
+from harness.worlds.clients.java.library import java_library, java_process
 from harness.worlds.clients.kafka_python import KAFKA_PYTHON
 from harness.worlds.clients.real_clients import ClientLibrary
 
@@ -17,5 +16,5 @@ JAVA: Final = "java"
 CLIENTS: Final[Mapping[str, ClientLibrary]] = {
     "kafka-python": KAFKA_PYTHON,
     "confluent-kafka": CONFLUENT,
-    JAVA: java_library(Bridge("", ())),
+    JAVA: java_library(java_process("", ())),
 }

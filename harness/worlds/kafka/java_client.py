@@ -1,4 +1,4 @@
-"""Kafka's own Java client from the jars of an installed release, in a JVM that the run starts and ends."""
+"""The client library of a run: Kafka's own from the jars of an installed release, a program, or one in this process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from typing import Final
 import msgspec
 
 from harness.ground.errors import HostError, PlanError
-from harness.plan import Kafka, RealTime
-from harness.worlds.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
+from harness.plan import ClientProgram, Kafka, RealTime
+from harness.worlds.clients import (
+    CLIENTS,
+    JAVA,
+    ClientLibrary,
+    ClientProcess,
+    Program,
+    compiler_jars,
+    java_library,
+    java_process,
+    program_library,
+    words_of_bridge,
+)
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LogFiles, client_command
 from harness.worlds.kafka.patches import patched
@@ -27,7 +38,7 @@ def client_library(world: RealTime, directory: Path, resources: ExitStack) -> Cl
 
     Raises:
         PlanError: the release is too old.
-        HostError: the release is not installed, or its JVM does not start.
+        HostError: the release is not installed, or its JVM or the program does not start.
     """
     first, *others = (_library(alone, directory, resources) for alone in with_one_library(world))
     return first.taking_turns(others)
@@ -43,29 +54,34 @@ def with_one_library(world: RealTime) -> list[RealTime]:
 
 
 def _library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
+    if isinstance(world.client, ClientProgram):
+        program = ClientProcess(f"the client program {world.client.name}", world.client.command)
+        return program_library(Program(_started(program, resources)))
     if world.client != JAVA:
         return CLIENTS[world.client]
     logs = directory / "logs"
     logs.mkdir(exist_ok=True)
-    bridge = started_bridge(client_release(world), logs)
-    resources.callback(bridge.end)
-    return java_library(bridge)
+    return java_library(_started(java_virtual_machine(client_release(world), logs), resources))
 
 
-def started_bridge(release: Installation, logs: Path) -> Bridge:
+def _started(process: ClientProcess, resources: ExitStack) -> ClientProcess:
+    process.start()
+    resources.callback(process.end)
+    return process
+
+
+def java_virtual_machine(release: Installation, logs: Path) -> ClientProcess:
     """A JVM with the client of this release; the configuration of its logging is in the directory ``logs``.
 
     Raises:
-        HostError: it does not start.
+        HostError: there is no compiler for it.
     """
     jars = compiler_jars()
     if not jars:
         raise HostError("PySpark's jars do not have the compiler Janino; install pyspark with pip")
     files = LogFiles(logs / f"java-client-{release.version}.properties", logs / "java-client-gc.log")
     files.write(release, {})
-    bridge = Bridge(str(release.version), client_command(release, jars, files, words_of_bridge()))
-    bridge.start()
-    return bridge
+    return java_process(str(release.version), client_command(release, jars, files, words_of_bridge()))
 
 
 def client_release(world: RealTime) -> Installation:

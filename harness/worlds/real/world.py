@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.ground.errors import HarnessError, PortError
+from harness.ground.errors import HarnessError, PlanError, PortError
 from harness.ground.machine.disk_watch import DiskWatch
 from harness.ground.machine.processor_watch import ProcessorWatch
 from harness.ground.machine.watch import Watch
@@ -30,7 +30,7 @@ from harness.worlds.hosts import PORT_CHOICES
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
-from workloads import RefusedAttempts
+from workloads import ClientCapability, RefusedAttempts, kind_of
 
 #: Clients give up at once; their threads get this time to notice.
 CLIENTS_LIMIT_S: Final = 10.0
@@ -253,6 +253,7 @@ class RealWorld(World):
         self._resources.callback(journal.close)
         # Before the cluster: what the library lacks is said at once.
         library = self._libraries(require_kind(self._spec.world, RealTime), self._directory, self._resources)
+        refuse_unable(library, self._spec)
         return Opening(self._clock, journal, self._resources, partial(self._make_clients, library))
 
     def _make_clients(self, library: ClientLibrary, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
@@ -261,6 +262,16 @@ class RealWorld(World):
         clients = library.clients(self._clock, settings, bootstrap, security, racks=racks)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients
+
+
+def refuse_unable(library: ClientLibrary, spec: RunSpec) -> None:
+    """Refuse a workload that needs what a client library of the run lacks, by its own word (PlanError)."""
+    needs, protocol = kind_of(spec.workload).needs, spec.chosen().group_protocol
+    for each in (library, *library.beside):
+        if lacking := next((each.lacks[need] for need in needs if need in each.lacks), ""):
+            raise PlanError(f'the workload "{spec.workload.name}" is not for this client: {lacking}')
+        if ClientCapability.SUBSCRIPTION in needs and protocol not in each.protocols:
+            raise PlanError(f'{each.name} does not know group.protocol = "{protocol}"; write another under [settings]')
 
 
 class _SecretFree(logging.Formatter):

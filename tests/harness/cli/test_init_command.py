@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from harness.cli.app import exit_code_of
-from harness.plan import KINDS, plans_here, read_plan, starter
+from harness.plan import KINDS, ClientProgram, Processes, plans_here, read_plan, starter
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,7 +21,11 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", KINDS)
+#: The kinds that are plans and files for CI.
+PLANS = [kind for kind in KINDS if kind != "client"]
+
+
+@pytest.mark.parametrize("kind", PLANS)
 def test_every_kind_writes_files_that_can_be_read_and_says_how_to_go_on(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,6 +35,28 @@ def test_every_kind_writes_files_that_can_be_read_and_says_how_to_go_on(
     for plan in Path().rglob("*.toml"):
         assert read_plan(plan).runs()
         assert plan.read_text().startswith("# ")
+
+
+def test_a_client_program_has_a_language_and_is_checked_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["init", "client", "--language", "python"]) == 0
+    assert capsys.readouterr().out == "ackproof client check python3 client.py\n"
+    (plan,) = (run.world for run in read_plan(Path("client.toml")).runs()[:1])
+    assert plan == Processes(client=ClientProgram(command=("python3", "client.py")))
+    compile(Path("client.py").read_text(), "client.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["client"], "name a language: ackproof init client --language python"),
+        (["client", "--language", "pyton"], 'unknown language "pyton"; did you mean "python"'),
+        (["demo", "--language", "python"], "--language is for the kind client; leave it out"),
+    ],
+)
+def test_a_language_is_for_a_client_program(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["init", *words]) == 64
+    assert problem in " ".join(capsys.readouterr().err.split())
+    assert not list(Path().iterdir())
 
 
 def test_nothing_that_is_there_is_overwritten_and_then_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +69,7 @@ def test_nothing_that_is_there_is_overwritten_and_then_nothing_is_written(capsys
 
 
 def test_every_plan_of_the_project_may_be_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert {"canary", "racks", "stories/S40", *KINDS} - {"ci"} <= plans_here().keys()
+    assert {"canary", "racks", "stories/S40", *PLANS} - {"ci"} <= plans_here().keys()
     assert exit_code_of(["init", "stories/S40"]) == 0
     assert Path("stories-S40.toml").is_file()
     assert exit_code_of(["init", "--list"]) == 0
@@ -52,7 +78,7 @@ def test_every_plan_of_the_project_may_be_named(capsys: pytest.CaptureFixture[st
 
 
 def test_no_two_kinds_write_a_file_of_one_name() -> None:
-    written = [to for kind in {**plans_here(), **KINDS} for to in starter(kind)]
+    written = [to for kind in {**plans_here(), **KINDS} for to in starter(kind, "python")]
     assert sorted(set(written)) == sorted(written)
     assert exit_code_of(["init", "stories/S01"]) == exit_code_of(["init", "drawn/S01"]) == 0
 

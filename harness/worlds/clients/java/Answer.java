@@ -1,81 +1,72 @@
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
-import java.io.IOException;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigDef;
 
-/** An answer that is being written. */
+/** An answer that is being written, or an event. */
 final class Answer {
-    // The ends of a call, as in frames.py. A refused record was never taken by the producer. The last three are classes
-    // of errors of transactional calls. A call may have events before its end, and after it.
-    static final int DONE = 0;
-    static final int FAILED = 1;
-    static final int REFUSED = 2;
-    static final int EVENT = 3;
-    static final int ABORTABLE = 4;
-    static final int FATAL = 5;
-    static final int RETRIABLE = 6;
+    // The classes of errors. A refused record was never taken by the producer.
+    static final String REFUSED = "refused";
+    static final String FAILED = "failed";
+    static final String ABORTABLE = "abortable";
+    static final String FATAL = "fatal";
+    static final String RETRIABLE = "retriable";
 
-    final ByteArrayOutputStream bytes = new ByteArrayOutputStream(64);
-    final DataOutputStream out = new DataOutputStream(bytes);
+    final ObjectNode node = JsonNodeFactory.instance.objectNode();
 
-    Answer(long number, int end) throws IOException {
-        out.writeLong(number);
-        out.writeByte(end);
+    /** An event of this call, or an answer to it that has no end yet. */
+    Answer(long call) {
+        node.put("call", call);
     }
 
-    void bytes(byte[] value) throws IOException {
-        out.writeInt(value == null ? -1 : value.length);
-        if (value != null) {
-            out.write(value);
-        }
+    static Answer done(long call) {
+        Answer answer = new Answer(call);
+        answer.node.put("end", "ok");
+        return answer;
     }
 
-    void text(String value) throws IOException {
-        bytes(value == null ? null : value.getBytes("UTF-8"));
+    static Answer failed(long call, String told, Throwable error) {
+        Answer answer = new Answer(call);
+        boolean certain = told.equals(REFUSED) || told.equals(ABORTABLE);
+        answer.node.put("end", certain ? "fail" : "info");
+        answer.node.put("class", told);
+        answer.error(error);
+        return answer;
     }
 
-    void partition(TopicPartition partition) throws IOException {
-        text(partition.topic());
-        out.writeInt(partition.partition());
+    static ObjectNode put(ObjectNode node, TopicPartition partition) {
+        node.put("topic", partition.topic());
+        node.put("partition", partition.partition());
+        return node;
     }
 
-    void offsets(Map<TopicPartition, Long> offsets) throws IOException {
-        out.writeInt(offsets.size());
+    void offsets(Map<TopicPartition, Long> offsets) {
+        ArrayNode list = node.putArray("offsets");
         for (Map.Entry<TopicPartition, Long> entry : offsets.entrySet()) {
-            partition((TopicPartition) entry.getKey());
-            out.writeLong(((Long) entry.getValue()).longValue());
+            put(list.addObject(), (TopicPartition) entry.getKey()).put("offset", (Long) entry.getValue());
         }
     }
 
-    /** These offsets, and the first error of those that are missing, or null. */
-    void found(Map<TopicPartition, Long> offsets, Exception error) throws IOException {
-        offsets(offsets);
-        out.writeInt(error == null ? 0 : 1);
-        if (error != null) {
-            error(error);
-        }
-    }
-
-    /** The client's own value of each property, as a text; null where it has none. */
-    void defaults(ConfigDef properties) throws IOException {
+    /** The client's own value of each property, as a text; those without one are left out. */
+    static void defaults(ObjectNode node, ConfigDef properties) {
         Map<String, Object> values = properties.defaultValues();
-        out.writeInt(values.size());
         for (Map.Entry<String, Object> entry : values.entrySet()) {
-            text((String) entry.getKey());
-            text(entry.getValue() == null ? null : String.valueOf(entry.getValue()));
+            if (entry.getValue() != null) {
+                node.put((String) entry.getKey(), String.valueOf(entry.getValue()));
+            }
         }
     }
 
     /** The class and the words, and the same of its causes: a general exception often has the telling one inside. */
-    void error(Throwable error) throws IOException {
+    void error(Throwable error) {
         StringBuilder words = new StringBuilder(String.valueOf(error.getMessage()));
         Throwable cause = error.getCause();
         for (int depth = 0; cause != null && depth < 3; depth++, cause = cause.getCause()) {
             words.append("; caused by ").append(cause.getClass().getSimpleName());
         }
-        text(error.getClass().getSimpleName());
-        text(words.toString());
+        node.put("error", error.getClass().getSimpleName());
+        node.put("words", words.toString());
     }
 }

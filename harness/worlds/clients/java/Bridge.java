@@ -1,11 +1,14 @@
-import java.io.BufferedInputStream;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
@@ -14,23 +17,22 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 
 /**
  * Producers and consumers of Kafka's own client for the harness: calls come on standard input, answers go to standard
- * output. The program ends when its input ends, so it never outlives the harness.
+ * output, as messages.py and docs/guides/client-programs.md say. The program ends when its input ends, so it never
+ * outlives the harness.
  *
- * <p>A frame is a length (4 bytes) and that many bytes. A call is a method (1 byte), the number of a client (4), the
- * number of the call (8), and arguments. An answer is the number of the call, its end (1 byte), and the result, or the
- * class and the words of an exception. Texts and bytes are a length (4 bytes, -1 for null) and that many bytes.
- *
- * <p>Every client has one thread, which does the client's calls in their order. Janino compiles these files; it knows no
- * lambdas, and takes generic types for comments.
+ * <p>Every client has one thread, which does the client's calls in their order. Jackson, which is in every release of
+ * Kafka, reads and writes the lines. Janino compiles these files; it knows no lambdas, and takes generic types for
+ * comments.
  */
 public final class Bridge {
     /** The one header that records may have. */
     static final String HEADER = "ackproof";
 
-    private final DataOutputStream answers;
+    private final ObjectMapper json = new ObjectMapper();
+    private final OutputStream answers;
     private final Map<Integer, Client> clients = new HashMap<Integer, Client>();
 
-    private Bridge(DataOutputStream answers) {
+    private Bridge(OutputStream answers) {
         this.answers = answers;
     }
 
@@ -38,36 +40,45 @@ public final class Bridge {
         FileOutputStream output = new FileOutputStream(FileDescriptor.out);
         System.setOut(System.err); // logs must not come between answers
         try {
-            Bridge bridge = new Bridge(new DataOutputStream(new BufferedOutputStream(output, 1 << 16)));
-            bridge.serve(new DataInputStream(new BufferedInputStream(System.in, 1 << 16)));
-        } catch (java.io.EOFException end) {
-            // The harness closed its end, or died.
-        } catch (Throwable error) {
+            new Bridge(new BufferedOutputStream(output, 1 << 16)).serve(System.in);
+        } catch (Throwable error) { // also of an input that ended within a line: the harness died
             error.printStackTrace();
         }
         Runtime.getRuntime().halt(0);
     }
 
-    private void serve(DataInputStream calls) throws IOException {
-        Answer hello = new Answer(0, Answer.DONE);
-        hello.text(version());
-        hello.defaults(ProducerConfig.configDef());
-        hello.defaults(ConsumerConfig.configDef());
-        send(hello);
-        while (true) {
-            byte[] frame = new byte[calls.readInt()];
-            calls.readFully(frame);
-            Call call = new Call(frame);
-            Client client = (Client) clients.get(Integer.valueOf(call.client));
+    private void serve(InputStream calls) throws IOException {
+        send(hello());
+        JsonParser lines = json.getFactory().createParser(calls);
+        JsonNode line;
+        while ((line = (JsonNode) json.readTree(lines)) != null) {
+            Call call = new Call(line);
+            Integer number = Integer.valueOf(call.client);
+            Client client = (Client) clients.get(number);
             if (client == null) {
-                client = call.method == Call.NEW_PRODUCER ? (Client) new Producer(this) : (Client) new Consumer(this);
-                clients.put(Integer.valueOf(call.client), client);
+                client = call.method.equals("new_producer") ? (Client) new Producer(this) : (Client) new Consumer(this);
+                clients.put(number, client);
             }
             client.take(call);
-            if (call.method == Call.CLOSE) {
-                clients.remove(Integer.valueOf(call.client));
+            if (call.last()) {
+                clients.remove(number);
             }
         }
+    }
+
+    private static ObjectNode hello() throws IOException {
+        String version = version();
+        ObjectNode hello = JsonNodeFactory.instance.objectNode();
+        hello.put("hello", 1).put("name", "java").put("version", version);
+        hello.putArray("capabilities").add("transactions").add("tombstones").add("subscription").add("commits");
+        hello.putArray("protocols").add("classic");
+        if (Integer.parseInt(version.substring(0, version.indexOf('.'))) >= 4) { // KIP-848 is finished there
+            hello.withArray("protocols").add("consumer");
+        }
+        ObjectNode defaults = hello.putObject("defaults");
+        Answer.defaults(defaults.putObject("producer"), ProducerConfig.configDef());
+        Answer.defaults(defaults.putObject("consumer"), ConsumerConfig.configDef());
+        return hello;
     }
 
     /** The client's release, from its own file: the class that reads it is in another package since 4.4. */
@@ -82,15 +93,16 @@ public final class Bridge {
         return made.getProperty("version").trim();
     }
 
-    synchronized void send(Answer answer) throws IOException {
-        answers.writeInt(answer.bytes.size());
-        answer.bytes.writeTo(answers);
-        answers.flush();
+    void send(Answer answer) throws IOException {
+        send(answer.node);
     }
 
-    void fail(long number, int end, Throwable error) throws IOException {
-        Answer answer = new Answer(number, end);
-        answer.error(error);
-        send(answer);
+    private void send(ObjectNode message) throws IOException {
+        byte[] line = json.writeValueAsBytes(message);
+        synchronized (this) {
+            answers.write(line);
+            answers.write('\n');
+            answers.flush();
+        }
     }
 }

@@ -1,98 +1,81 @@
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** A call, and its arguments that are not yet read. */
+/** A call, and its arguments. */
 final class Call {
-    // The methods of a call, as in frames.py.
-    static final int NEW_PRODUCER = 1;
-    static final int NEW_CONSUMER = 2;
-    static final int CLOSE = 3;
-    static final int SEND = 10;
-    static final int INIT_TRANSACTIONS = 11;
-    static final int BEGIN_TRANSACTION = 12;
-    static final int SEND_OFFSETS = 13;
-    static final int COMMIT_TRANSACTION = 14;
-    static final int ABORT_TRANSACTION = 15;
-    static final int ASSIGN = 20;
-    static final int SUBSCRIBE = 21;
-    static final int POLL = 22;
-    static final int COMMIT = 24;
-    static final int COMMITTED = 25;
-    static final int ENDS = 26;
-    static final int MEMBERSHIP = 27;
-    static final int WAKE_UP = 28;
-
-    final int method;
+    final String method;
     final int client;
     final long number;
-    final DataInputStream in;
+    final JsonNode node;
 
-    Call(byte[] frame) throws IOException {
-        in = new DataInputStream(new ByteArrayInputStream(frame));
-        method = in.readByte();
-        client = in.readInt();
-        number = in.readLong();
+    Call(JsonNode node) {
+        this.node = node;
+        method = node.get("method").asText();
+        client = node.get("client").asInt();
+        number = node.get("call").asLong();
     }
 
-    int count() throws IOException {
-        return in.readInt();
+    /** Whether the client's life ends with it. */
+    boolean last() {
+        return method.equals("close") || method.equals("crash");
     }
 
-    Duration milliseconds() throws IOException {
-        return Duration.ofMillis(in.readInt());
+    Duration limit() {
+        return Duration.ofMillis(node.get("timeout_ms").asLong());
     }
 
-    byte[] bytes() throws IOException {
-        int length = in.readInt();
-        if (length < 0) {
-            return null;
-        }
-        byte[] bytes = new byte[length];
-        in.readFully(bytes);
-        return bytes;
+    /** Bytes, or null. */
+    static byte[] bytes(JsonNode node) throws IOException {
+        return node == null || node.isNull() ? null : node.binaryValue();
     }
 
-    String text() throws IOException {
-        byte[] bytes = bytes();
-        return bytes == null ? null : new String(bytes, "UTF-8");
+    static TopicPartition partition(JsonNode node) {
+        return new TopicPartition(node.get("topic").asText(), node.get("partition").asInt());
     }
 
-    TopicPartition partition() throws IOException {
-        String topic = text();
-        return new TopicPartition(topic, in.readInt());
-    }
-
-    List<TopicPartition> partitions() throws IOException {
+    List<TopicPartition> partitions() {
         List<TopicPartition> partitions = new ArrayList<TopicPartition>();
-        for (int left = in.readInt(); left > 0; left--) {
-            partitions.add(partition());
+        for (Iterator<JsonNode> left = node.get("partitions").elements(); left.hasNext();) {
+            partitions.add(partition((JsonNode) left.next()));
         }
         return partitions;
     }
 
-    Map<TopicPartition, OffsetAndMetadata> offsets() throws IOException {
-        Map<TopicPartition, OffsetAndMetadata> offsets = new LinkedHashMap<TopicPartition, OffsetAndMetadata>();
-        for (int left = in.readInt(); left > 0; left--) {
-            TopicPartition partition = partition();
-            offsets.put(partition, new OffsetAndMetadata(in.readLong()));
+    /** Offsets by log partition; null is its start. */
+    Map<TopicPartition, Long> offsets() {
+        Map<TopicPartition, Long> offsets = new LinkedHashMap<TopicPartition, Long>();
+        for (Iterator<JsonNode> left = node.get("offsets").elements(); left.hasNext();) {
+            JsonNode each = (JsonNode) left.next();
+            JsonNode offset = each.get("offset");
+            boolean given = offset != null && !offset.isNull();
+            offsets.put(partition(each), given ? Long.valueOf(offset.asLong()) : null);
         }
         return offsets;
     }
 
-    Map<String, Object> properties() throws IOException {
+    Map<TopicPartition, OffsetAndMetadata> committing() {
+        Map<TopicPartition, OffsetAndMetadata> committing = new LinkedHashMap<TopicPartition, OffsetAndMetadata>();
+        for (Map.Entry<TopicPartition, Long> entry : offsets().entrySet()) {
+            Long offset = (Long) entry.getValue();
+            committing.put((TopicPartition) entry.getKey(), new OffsetAndMetadata(offset.longValue()));
+        }
+        return committing;
+    }
+
+    Map<String, Object> properties() {
         Map<String, Object> properties = new HashMap<String, Object>();
-        for (int left = in.readInt(); left > 0; left--) {
-            String name = text();
-            properties.put(name, text());
+        for (Iterator<String> names = node.get("properties").fieldNames(); names.hasNext();) {
+            String name = (String) names.next();
+            properties.put(name, node.get("properties").get(name).asText());
         }
         return properties;
     }

@@ -26,19 +26,19 @@ abstract class Client {
                 answer(call);
             }
         });
-        if (call.method == Call.CLOSE) {
+        if (call.last()) {
             thread.shutdown();
         }
     }
 
     private void answer(Call call) {
         try {
-            Answer answer = new Answer(call.number, Answer.DONE);
+            Answer answer = Answer.done(call.number);
             boolean answered;
             try {
                 answered = perform(call, answer);
             } catch (Throwable error) { // an older release may lack a method
-                bridge.fail(call.number, endOf(error), error);
+                bridge.send(Answer.failed(call.number, classOf(error), error));
                 return;
             }
             if (answered) {
@@ -49,8 +49,8 @@ abstract class Client {
         }
     }
 
-    /** How a call ended that raised an exception. */
-    int endOf(Throwable error) {
+    /** The class of an error that a call raised. */
+    String classOf(Throwable error) {
         return Answer.FAILED;
     }
 

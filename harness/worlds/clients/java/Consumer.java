@@ -1,10 +1,11 @@
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -23,7 +24,7 @@ final class Consumer extends Client {
 
     /** Wake the consumer up at once; its thread does all other calls. */
     void take(Call call) throws IOException {
-        if (call.method != Call.WAKE_UP) {
+        if (!call.method.equals("wake_up")) {
             super.take(call);
         } else if (consumer != null) {
             consumer.wakeup();
@@ -32,23 +33,24 @@ final class Consumer extends Client {
 
     boolean perform(Call call, Answer answer) throws Exception {
         switch (call.method) {
-            case Call.NEW_CONSUMER:
+            case "new_consumer":
                 consumer = new KafkaConsumer(
                     call.properties(), new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 group = new GroupMember(bridge, consumer);
                 return true;
-            case Call.CLOSE:
+            case "close":
+            case "crash":
                 if (consumer != null) {
-                    consumer.close(call.milliseconds());
+                    consumer.close(call.limit());
                 }
                 return true;
-            case Call.ASSIGN:
-                assign(call);
+            case "assign":
+                assign(call.offsets());
                 return true;
-            case Call.POLL:
-                write(consumer.poll(call.milliseconds()), answer);
+            case "poll":
+                write(consumer.poll(call.limit()), answer.node.putArray("records"));
                 return true;
-            case Call.ENDS:
+            case "ends":
                 ends(call, answer);
                 return true;
             default:
@@ -56,19 +58,14 @@ final class Consumer extends Client {
         }
     }
 
-    /** Read from these offsets on; from the start of a log partition where the offset is -1. */
-    private void assign(Call call) throws IOException {
-        Map<TopicPartition, Long> begins = new LinkedHashMap<TopicPartition, Long>();
-        for (int left = call.count(); left > 0; left--) {
-            TopicPartition partition = call.partition();
-            begins.put(partition, Long.valueOf(call.in.readLong()));
-        }
+    /** Read from these offsets on; from the start of a log partition where the offset is null. */
+    private void assign(Map<TopicPartition, Long> begins) {
         consumer.assign(begins.keySet());
         for (Map.Entry<TopicPartition, Long> entry : begins.entrySet()) {
             TopicPartition partition = (TopicPartition) entry.getKey();
-            long begin = ((Long) entry.getValue()).longValue();
-            if (begin >= 0) {
-                consumer.seek(partition, begin);
+            Long begin = (Long) entry.getValue();
+            if (begin != null) {
+                consumer.seek(partition, begin.longValue());
             } else {
                 List<TopicPartition> one = new ArrayList<TopicPartition>();
                 one.add(partition);
@@ -77,33 +74,34 @@ final class Consumer extends Client {
         }
     }
 
-    private void write(ConsumerRecords records, Answer answer) throws IOException {
-        Set<TopicPartition> partitions = records.partitions();
-        answer.out.writeInt(partitions.size());
-        for (TopicPartition partition : partitions) {
+    private void write(ConsumerRecords records, ArrayNode list) {
+        for (TopicPartition partition : (Iterable<TopicPartition>) records.partitions()) {
             List<ConsumerRecord> of = records.records(partition);
-            answer.partition(partition);
-            answer.out.writeInt(of.size());
             for (ConsumerRecord record : of) {
-                answer.out.writeLong(record.offset());
-                answer.bytes((byte[]) record.key());
-                answer.bytes((byte[]) record.value());
+                ObjectNode written = Answer.put(list.addObject(), partition).put("offset", record.offset());
+                if (record.key() != null) {
+                    written.put("key", (byte[]) record.key());
+                }
+                if (record.value() != null) {
+                    written.put("value", (byte[]) record.value());
+                }
                 Header header = record.headers().lastHeader(Bridge.HEADER);
-                answer.bytes(header == null ? null : header.value());
+                if (header != null) {
+                    written.putObject("headers").put(Bridge.HEADER, header.value());
+                }
             }
         }
     }
 
     /** The ends of all, or one by one where one without a leader spoils the answer for the rest; then the first error. */
-    private void ends(Call call, Answer answer) throws IOException {
-        Duration limit = call.milliseconds();
+    private void ends(Call call, Answer answer) {
+        Duration limit = call.limit();
         List<TopicPartition> asked = call.partitions();
         Map<TopicPartition, Long> ends = new LinkedHashMap<TopicPartition, Long>();
-        Exception first = null;
         try {
             ends.putAll(consumer.endOffsets(asked, limit));
         } catch (Exception error) {
-            first = error;
+            answer.error(error);
             for (TopicPartition partition : asked) {
                 List<TopicPartition> one = new ArrayList<TopicPartition>();
                 one.add(partition);
@@ -114,6 +112,6 @@ final class Consumer extends Client {
                 }
             }
         }
-        answer.found(ends, first);
+        answer.offsets(ends);
     }
 }

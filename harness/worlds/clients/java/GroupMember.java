@@ -1,7 +1,10 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -25,29 +28,28 @@ final class GroupMember {
 
     boolean perform(Call call, Answer answer) throws Exception {
         switch (call.method) {
-            case Call.SUBSCRIBE:
+            case "subscribe":
                 subscribe(call);
                 return true;
-            case Call.COMMIT:
-                Duration limit = call.milliseconds();
-                consumer.commitSync(call.offsets(), limit);
+            case "commit":
+                consumer.commitSync(call.committing(), call.limit());
                 return true;
-            case Call.COMMITTED:
+            case "committed":
                 committed(call, answer);
                 return true;
-            case Call.MEMBERSHIP:
-                membership(answer);
+            case "membership":
+                membership(answer.node.putObject("member"));
                 return true;
             default:
                 throw new IllegalArgumentException("a consumer has no method " + call.method);
         }
     }
 
-    private void subscribe(Call call) throws IOException {
+    private void subscribe(Call call) {
         final long number = call.number;
         List<String> topics = new ArrayList<String>();
-        for (int left = call.count(); left > 0; left--) {
-            topics.add(call.text());
+        for (Iterator<JsonNode> left = call.node.get("topics").elements(); left.hasNext();) {
+            topics.add(((JsonNode) left.next()).asText());
         }
         consumer.subscribe(topics, new ConsumerRebalanceListener() {
             public void onPartitionsAssigned(Collection<TopicPartition> added) {
@@ -69,22 +71,22 @@ final class GroupMember {
         Set<TopicPartition> left = new LinkedHashSet<TopicPartition>(consumer.assignment());
         left.removeAll(removed);
         try {
-            Answer event = new Answer(number, Answer.EVENT);
-            event.out.writeInt(left.size());
+            Answer event = new Answer(number);
+            event.node.put("event", "assigned");
+            ArrayNode partitions = event.node.putArray("partitions");
             for (TopicPartition partition : left) {
-                event.partition(partition);
+                Answer.put(partitions.addObject(), partition);
             }
-            event.out.writeInt(consumer.groupMetadata().generationId());
+            event.node.put("generation", consumer.groupMetadata().generationId());
             bridge.send(event);
         } catch (IOException gone) {
             Runtime.getRuntime().halt(1);
         }
     }
 
-    private void committed(Call call, Answer answer) throws IOException {
-        Duration limit = call.milliseconds();
+    private void committed(Call call, Answer answer) {
         Map<TopicPartition, OffsetAndMetadata> committed =
-            consumer.committed(new LinkedHashSet<TopicPartition>(call.partitions()), limit);
+            consumer.committed(new LinkedHashSet<TopicPartition>(call.partitions()), call.limit());
         Map<TopicPartition, Long> offsets = new LinkedHashMap<TopicPartition, Long>();
         for (Map.Entry<TopicPartition, OffsetAndMetadata> entry : committed.entrySet()) {
             OffsetAndMetadata offset = (OffsetAndMetadata) entry.getValue();
@@ -92,14 +94,14 @@ final class GroupMember {
                 offsets.put((TopicPartition) entry.getKey(), Long.valueOf(offset.offset()));
             }
         }
-        answer.found(offsets, null);
+        answer.offsets(offsets);
     }
 
-    private void membership(Answer answer) throws IOException {
+    private void membership(ObjectNode told) {
         ConsumerGroupMetadata member = consumer.groupMetadata();
-        answer.text(member.groupId());
-        answer.out.writeInt(member.generationId());
-        answer.text(member.memberId());
-        answer.text((String) member.groupInstanceId().orElse(null));
+        told.put("group", member.groupId());
+        told.put("generation", member.generationId());
+        told.put("member", member.memberId());
+        told.put("instance", (String) member.groupInstanceId().orElse(null));
     }
 }

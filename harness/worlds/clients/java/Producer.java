@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.time.Duration;
 import org.apache.kafka.clients.producer.Callback;
@@ -19,17 +20,18 @@ final class Producer extends Client {
 
     boolean perform(Call call, Answer answer) throws Exception {
         switch (call.method) {
-            case Call.NEW_PRODUCER:
+            case "new_producer":
                 own = Thread.currentThread();
                 producer = new KafkaProducer(call.properties(), new ByteArraySerializer(), new ByteArraySerializer());
                 transactions = new Transactions(producer);
                 return true;
-            case Call.CLOSE:
+            case "close":
+            case "crash":
                 if (producer != null) {
                     producer.close(Duration.ZERO);
                 }
                 return true;
-            case Call.SEND:
+            case "send":
                 send(call);
                 return false;
             default:
@@ -37,20 +39,19 @@ final class Producer extends Client {
         }
     }
 
-    int endOf(Throwable error) {
-        return transactions == null ? Answer.FAILED : transactions.endOf(error);
+    String classOf(Throwable error) {
+        return transactions == null ? Answer.FAILED : transactions.classOf(error);
     }
 
     private void send(Call call) throws IOException {
         final long number = call.number;
-        TopicPartition to = call.partition();
-        Integer partition = Integer.valueOf(to.partition());
-        byte[] key = call.bytes();
-        byte[] value = call.bytes();
-        byte[] header = call.bytes();
-        ProducerRecord record = new ProducerRecord(to.topic(), partition, key, value);
-        if (header != null) {
-            record.headers().add(Bridge.HEADER, header);
+        TopicPartition to = Call.partition(call.node);
+        byte[] key = Call.bytes(call.node.get("key"));
+        byte[] value = Call.bytes(call.node.get("value"));
+        ProducerRecord record = new ProducerRecord(to.topic(), Integer.valueOf(to.partition()), key, value);
+        JsonNode headers = call.node.get("headers");
+        if (headers != null) {
+            record.headers().add(Bridge.HEADER, Call.bytes(headers.get(Bridge.HEADER)));
         }
         try {
             producer.send(record, new Callback() {
@@ -59,7 +60,7 @@ final class Producer extends Client {
                 }
             });
         } catch (Exception error) {
-            bridge.fail(number, Answer.REFUSED, error);
+            bridge.send(Answer.failed(number, Answer.REFUSED, error));
         }
     }
 
@@ -67,11 +68,14 @@ final class Producer extends Client {
     private void ended(long number, RecordMetadata metadata, Exception error) {
         try {
             if (error != null) {
-                bridge.fail(number, Thread.currentThread() == own ? Answer.REFUSED : Answer.FAILED, error);
+                String told = Thread.currentThread() == own ? Answer.REFUSED : Answer.FAILED;
+                bridge.send(Answer.failed(number, told, error));
                 return;
             }
-            Answer answer = new Answer(number, Answer.DONE);
-            answer.out.writeLong(metadata.hasOffset() ? metadata.offset() : -1L);
+            Answer answer = Answer.done(number);
+            if (metadata.hasOffset()) {
+                answer.node.put("offset", metadata.offset());
+            }
             bridge.send(answer);
         } catch (IOException gone) {
             Runtime.getRuntime().halt(1);

@@ -1,4 +1,4 @@
-import java.io.IOException;
+import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.Map;
@@ -19,19 +19,19 @@ final class Transactions {
 
     boolean perform(Call call) throws Exception {
         switch (call.method) {
-            case Call.INIT_TRANSACTIONS:
+            case "init_transactions":
                 producer.initTransactions();
                 return true;
-            case Call.BEGIN_TRANSACTION:
+            case "begin_transaction":
                 producer.beginTransaction();
                 return true;
-            case Call.SEND_OFFSETS:
+            case "send_offsets":
                 sendOffsets(call);
                 return true;
-            case Call.COMMIT_TRANSACTION:
+            case "commit_transaction":
                 producer.commitTransaction();
                 return true;
-            case Call.ABORT_TRANSACTION:
+            case "abort_transaction":
                 producer.abortTransaction();
                 return true;
             default:
@@ -40,7 +40,7 @@ final class Transactions {
     }
 
     /** Ask the producer itself first: the class of an exception does not say what became of the transaction. */
-    int endOf(Throwable error) {
+    String classOf(Throwable error) {
         if (isIn("hasFatalError")) {
             return Answer.FATAL;
         }
@@ -63,12 +63,16 @@ final class Transactions {
         }
     }
 
-    private void sendOffsets(Call call) throws IOException {
-        Map<TopicPartition, OffsetAndMetadata> offsets = call.offsets();
-        String group = call.text();
-        int generation = call.count();
-        String member = call.text();
+    private void sendOffsets(Call call) {
+        JsonNode member = call.node.get("member");
+        JsonNode instance = member.get("instance");
+        String name = instance == null || instance.isNull() ? null : instance.asText();
         producer.sendOffsetsToTransaction(
-            offsets, new ConsumerGroupMetadata(group, generation, member, Optional.ofNullable(call.text())));
+            call.committing(),
+            new ConsumerGroupMetadata(
+                member.get("group").asText(),
+                member.get("generation").asInt(),
+                member.get("member").asText(),
+                Optional.ofNullable(name)));
     }
 }

@@ -1,19 +1,20 @@
-"""The Java client without a JVM: frames, properties, releases, and the errors of the table."""
+"""The Java client without a JVM: methods, properties, releases, and the errors of the table."""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import pytest
 
 from harness.ground.errors import HostError, PlanError
 from harness.plan import Existing, Kafka, Processes, Security, read_plan
-from harness.worlds.clients import JAVA, Bridge, compiler_jars
-from harness.worlds.clients.java import configuration, frames
-from harness.worlds.clients.java.bridge import error_in
-from harness.worlds.clients.java.frames import Answer, End, Method
+from harness.worlds.clients import JAVA, compiler_jars, java_process
+from harness.worlds.clients.java import configuration
+from harness.worlds.clients.programs.configuration import PASSWORD, producer_configuration
+from harness.worlds.clients.programs.messages import Call, Method
 from harness.worlds.kafka import client_release, client_version
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from tests.harness.worlds.clients.test_credentials import SCRAM
@@ -25,54 +26,30 @@ SOURCES = resources.files("harness.worlds.clients.java")
 NOBODY = ("127.1.2.3:1",)
 
 
-def answer(end: End, *parts: bytes) -> Answer:
-    return Answer((7).to_bytes(8) + end.to_bytes(1) + b"".join(parts))
+def test_the_java_files_know_every_method() -> None:
+    cases = {case for file in SOURCES.iterdir() for case in re.findall(r'(?:case |equals\()"(\w+)"', _java(file))}
+    assert cases == {*Method}
 
 
-@pytest.mark.parametrize(("numbers", "file"), [(Method, "Call.java"), (End, "Answer.java")])
-def test_the_java_files_have_the_same_numbers(numbers: type[Method] | type[End], file: str) -> None:
-    constants = re.findall(r"static final int (\w+) = (\d+);", (SOURCES / file).read_text())
-    assert {name: int(number) for name, number in constants} == dict(numbers.__members__)
-
-
-def test_what_is_written_is_read_again() -> None:
-    read = answer(End.DONE, frames.text("é"), frames.text(None), frames.number(-5), frames.offsets({"a-b-12": 2**40}))
-    assert (read.call, read.end, read.text(), read.bytes(), read.number()) == (7, End.DONE, "é", None, -5)
-    assert read.offsets() == {"a-b-12": 2**40}
-    assert answer(End.EVENT, frames.partitions(["t-0", "t-11"])).partitions() == ("t-0", "t-11")
-
-
-def test_a_call_counts_its_bytes() -> None:
-    call = frames.call_frame(Method.SEND, 3, 4, b"12345")
-    assert int.from_bytes(call[:4]) == len(call) - 4
-
-
-def test_an_error_has_its_class_its_words_and_the_end_of_its_call() -> None:
-    words = (frames.text("TimeoutException"), frames.text("no metadata"))
-    failed = error_in(answer(End.REFUSED, *words))
-    assert (failed.name, failed.end, str(failed)) == ("TimeoutException", End.REFUSED, "TimeoutException: no metadata")
+def _java(file: Traversable) -> str:
+    return file.read_text() if file.name.endswith(".java") else ""
 
 
 def test_every_setting_of_a_producer_is_written_out() -> None:
     chosen = Settings(acks=1, linger_ms=7, request_timeout_ms=900)
-    properties = configuration.producer_configuration(chosen, NOBODY, 3)
+    properties = producer_configuration(chosen, NOBODY, 3)
     assert properties["client.id"] == "ackproof-client-3"
     assert (properties["acks"], properties["max.block.ms"], properties["linger.ms"]) == (1, 900, 7)
     assert {*Settings.scoped("client")} <= properties.keys()
 
 
-def test_properties_are_written_as_java_reads_them() -> None:
-    written = frames.properties({"enable.idempotence": True, "group.id": None, "acks": -1})
-    assert written == frames.number(2) + b"".join(map(frames.text, ("enable.idempotence", "true", "acks", "-1")))
-
-
 def test_a_password_goes_into_the_login_module_and_its_quotes_stay() -> None:
     properties = configuration.security_properties(SCRAM)
-    made = configuration.for_java(properties | {configuration.PASSWORD: 'a"b\\c'})
+    made = configuration.for_java(properties | {PASSWORD: 'a"b\\c'})
     assert made["sasl.jaas.config"] == (
         'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="a\\"b\\\\c";'
     )
-    assert not {configuration.USERNAME, configuration.PASSWORD} & made.keys()
+    assert not {configuration.USERNAME, PASSWORD} & made.keys()
 
 
 def test_a_certificate_and_its_key_are_given_as_text(tmp_path: Path) -> None:
@@ -90,13 +67,13 @@ def test_the_compiler_is_in_pyspark() -> None:
 
 
 def test_a_jvm_that_does_not_start_says_why() -> None:
-    silent = Bridge("4.3.1", ("/bin/sh", "-c", "echo 'no class' >&2"))
+    silent = java_process("4.3.1", ("/bin/sh", "-c", "echo 'no class' >&2"))
     with pytest.raises(HostError, match=r"the Java client 4.3.1 does not start: no class"):
         silent.start()
     with pytest.raises(BrokenPipeError):
-        silent.call(Method.CLOSE, 0, b"", 1.0)
-    with pytest.raises(HostError, match=r"the Java client does not start: .*No such file"):
-        Bridge("4.3.1", ("/bin/there-is-no-such-java",)).start()
+        silent.call(Call(method=Method.CLOSE, client=0), 1.0)
+    with pytest.raises(HostError, match=r"the Java client 4.3.1 does not start: .*No such file"):
+        java_process("4.3.1", ("/bin/there-is-no-such-java",)).start()
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ import pytest
 from harness.ground.errors import HostError
 from harness.plan import Processes
 from harness.worlds.clients import JAVA
-from harness.worlds.clients.java.bridge import START_LIMIT_S, Bridge, JavaExceptionError
-from harness.worlds.clients.java.client import RemoteClient
-from harness.worlds.clients.java.frames import Method
+from harness.worlds.clients.programs.client import Program, RemoteClient
+from harness.worlds.clients.programs.messages import Method
+from harness.worlds.clients.programs.process import START_LIMIT_S, ClientError
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.processes import processes_world
@@ -44,8 +44,8 @@ def running(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) 
     world.close()
 
 
-def bridge_of(cluster: Cluster) -> Bridge:
-    """The bridge of the world's clients."""
+def program_of(cluster: Cluster) -> Program:
+    """The JVM of the world's clients."""
     made = cluster.world.clients._library.producer
     return made.args[0]  # type: ignore[attr-defined, no-any-return]
 
@@ -91,12 +91,14 @@ def test_a_topic_that_does_not_exist_refuses_records_after_max_block_ms(running:
 
 
 def test_a_property_that_java_refuses_is_its_exception_and_leaves_no_client(running: Cluster) -> None:
-    with pytest.raises(JavaExceptionError, match="ConfigException"):
-        RemoteClient.make(bridge_of(running), Method.NEW_PRODUCER, {"bootstrap.servers": "127.1.2.3:1", "acks": "some"})
+    with pytest.raises(ClientError, match="ConfigException"):
+        RemoteClient.make(
+            program_of(running), Method.NEW_PRODUCER, {"bootstrap.servers": "127.1.2.3:1", "acks": "some"}
+        )
 
 
 def test_secrets_are_not_on_the_command_line_of_the_jvm(running: Cluster) -> None:
-    words = " ".join(bridge_of(running)._command)
+    words = " ".join(program_of(running).process.command)
     assert "Start.java" in words
     assert "bootstrap" not in words
 
@@ -108,7 +110,7 @@ from pathlib import Path
 from harness.plan import Processes
 from harness.worlds.kafka import client_library
 library = client_library(Processes(client="java"), Path(sys.argv[1]), ExitStack())
-print(library.producer.args[0]._process.pid, flush=True)
+print(library.producer.args[0].process._process.pid, flush=True)
 time.sleep(300)
 """
 
@@ -126,18 +128,18 @@ def test_the_jvm_does_not_outlive_a_harness_that_is_killed(real_kafka: Installat
 def test_where_the_jvm_dies_every_call_ends_and_no_thread_is_left(real_kafka: Installation, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     ending = ExitStack()
-    bridge = client_library(Processes(client=JAVA), tmp_path, ending).producer.args[0]  # type: ignore[attr-defined]
-    consumer = RemoteClient.make(bridge, Method.NEW_CONSUMER, {"bootstrap.servers": "127.1.2.3:1"})
-    bridge._process.kill()
-    with pytest.raises(OSError, match=r"the JVM of the Java client has ended|Broken pipe"):
-        consumer.call(Method.POLL, (60_000).to_bytes(4), 60.0)
+    program = client_library(Processes(client=JAVA), tmp_path, ending).producer.args[0]  # type: ignore[attr-defined]
+    consumer = RemoteClient.make(program, Method.NEW_CONSUMER, {"bootstrap.servers": "127.1.2.3:1"})
+    program.process._process.kill()
+    with pytest.raises(OSError, match=r"the Java client 4.* has ended"):
+        consumer.call(Method.POLL, 60.0, timeout_ms=60_000)
     with pytest.raises(HostError, match="ended by itself with exit status -9"):
         ending.close()
     wait_until(lambda: set(threading.enumerate()) <= before, "no thread is left")
 
 
 def test_a_jvm_that_stands_still_stops_neither_the_clock_nor_the_end(running: Cluster) -> None:
-    jvm = psutil.Process(bridge_of(running)._process.pid)  # type: ignore[union-attr]
+    jvm = psutil.Process(program_of(running).process._process.pid)  # type: ignore[union-attr]
     producer, outcomes = running.world.clients.producer(40), list[SendOutcome]()
     producer.send(PARTITIONS[0], b"key", b"before", outcomes.append)
     assert running.until(lambda: len(outcomes) == 1)

@@ -7,9 +7,9 @@ from confluent_kafka import KafkaError, KafkaException
 from kafka.errors import KafkaTimeoutError, ProducerFencedError
 
 from harness.worlds.clients import confluent, kafka_python
-from harness.worlds.clients.java import client as java
-from harness.worlds.clients.java.bridge import JavaExceptionError
-from harness.worlds.clients.java.frames import End
+from harness.worlds.clients.programs import client as programs
+from harness.worlds.clients.programs.messages import ToldClass
+from harness.worlds.clients.programs.process import ClientError
 from harness.worlds.clients.transactions import ToldError
 from workloads.transaction_errors import ErrorClass
 
@@ -59,15 +59,15 @@ def test_the_state_of_kafka_python_s_manager_comes_before_the_class_of_the_error
 
 
 @pytest.mark.parametrize(
-    ("end", "own"),
+    ("told_class", "own"),
     [
-        (End.FATAL, ErrorClass.FATAL),
-        (End.ABORTABLE, ErrorClass.ABORTABLE),
-        (End.RETRIABLE, ErrorClass.RETRIABLE),
-        (End.FAILED, None),
+        (ToldClass.FATAL, ErrorClass.FATAL),
+        (ToldClass.ABORTABLE, ErrorClass.ABORTABLE),
+        (ToldClass.RETRIABLE, ErrorClass.RETRIABLE),
+        (ToldClass.FAILED, None),
     ],
 )
-def test_java_s_producer_says_it_with_the_end_of_the_call(end, own):
-    told = java._Transactions(1.0).told(None, JavaExceptionError("KafkaException", "words", end))
+def test_a_program_says_it_with_the_answer(told_class, own):
+    told = programs._Transactions(1.0).told(None, ClientError("KafkaException", "words", told_class))
     assert told == ToldError("KafkaException: words", own)
-    assert java._Transactions(1.0).told(None, TimeoutError("no answer")).own is None
+    assert programs._Transactions(1.0).told(None, TimeoutError("no answer")).own is None

@@ -1,0 +1,1 @@
+"""Clients that are programs: the messages, the process and the adapters."""
