@@ -17,10 +17,12 @@ from workloads.application_ids import finder
 from workloads.application_plan import ApplicationPlan
 from workloads.client import Fetched, Membership, Offsets
 from workloads.consumers import Consumers, Readers
-from workloads.effects import Effects, Unrecorded
+from workloads.effects import LAST, Effects, Unrecorded
 from workloads.final_read import Drain
+from workloads.instance import SendCounts, Writers
 from workloads.instances import InstanceProcesses, Instances
 from workloads.operations import HARNESS, Event, EventType, Function, Poll, Recorder
+from workloads.recovery import RecoveryWrites
 from workloads.settings import IsolationLevel, Settings
 from workloads.stable_offsets import StableOffsets
 
@@ -50,13 +52,14 @@ class ApplicationRun:
         plan: ApplicationPlan,
         settings: Settings,
         readers: Readers,
+        writers: Writers,
         partitions: tuple[Sequence[str], Sequence[str]],
-        processes: InstanceProcesses,
         *,
+        processes: InstanceProcesses,
         group: str,
     ) -> None:
         self.plan, self._settings = plan, settings
-        self._readers, self._processes = readers, processes
+        self._readers, self._writers, self._processes = readers, writers, processes
         self._inputs, self._outputs = partitions
         self._group = group
         self.instances = Instances(plan, processes, readers.clock)
@@ -113,6 +116,18 @@ class ApplicationRun:
     def end_instances(self) -> InstancesEnding:
         """Ask every instance to end."""
         return InstancesEnding(self)
+
+    def write_last(self) -> RecoveryWrites:
+        """Let a plain record be the last one of the output: behind it no reader waits for the marker of a transaction.
+
+        It is no output, and the history does not have it.
+        """
+        writers = self._writers._replace(
+            recorder=Unrecorded(), counts=SendCounts(), make=lambda _partition, _key, _value, _size: (LAST, LAST)
+        )
+        writes = RecoveryWrites(writers, self._outputs, acks=self._settings.acks)
+        writes.start()
+        return writes
 
     def await_stable(self) -> StableOffsets:
         """Ask whether transactions are open in the output."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from workloads.closings import Begun, Closings, Levels
+from workloads.closings import SETTLE_MS, Begun, Closings, Levels
 from workloads.settings import IsolationLevel
 
 if TYPE_CHECKING:  # it needs libraries of the driver, and this module is behind the door of all
@@ -43,6 +43,14 @@ class AwaitStableOutput(msgspec.Struct, frozen=True):
         return Begun(work, work.limit_ms)
 
 
+class WriteLastOutput(msgspec.Struct, frozen=True):
+    """Let a plain record be the last one of each log partition of the output."""
+
+    def begin(self, ending: RunEnding) -> Begun:
+        """Write by fresh producers."""
+        return Begun(ending.application.write_last(), ending.plan.recovery_limit_ms, SETTLE_MS)
+
+
 class ReadOutput(msgspec.Struct, frozen=True):
     """Read the output to its end at a level."""
 
@@ -66,5 +74,5 @@ def of_applications(levels: Levels, _brokers: Sequence[int]) -> Closings:
     """The application catches up before the input is read; then it is ended, and its output is read at both levels."""
     return Closings(
         before=(CatchUp(), EndInstances()),
-        after=(AwaitStableOutput(), ReadOutput(levels[0]), ReadOutput(levels[1]), TellEffects()),
+        after=(WriteLastOutput(), AwaitStableOutput(), ReadOutput(levels[0]), ReadOutput(levels[1]), TellEffects()),
     )

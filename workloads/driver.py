@@ -135,7 +135,13 @@ class Workload:
 
         self._readers = self._readers._replace(decode=partial(decoded, payload=template.decode))
         run = ApplicationRun(
-            application, self._settings, self._readers, (self.inputs, self.outputs), processes, group=self._plan.topic
+            application,
+            self._settings,
+            self._readers,
+            self._writers,
+            (self.inputs, self.outputs),
+            processes=processes,
+            group=self._plan.topic,
         )
         self._writers = self._writers._replace(make=make, recorder=run.recorder)
         self.partitions = self.inputs
