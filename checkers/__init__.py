@@ -33,6 +33,7 @@ from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, f
 from checkers.histories.scratch import Scratch, ScratchKind, remove_abandoned
 from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
 from checkers.local import check_one, check_rows, lost_in
+from checkers.measures.application_counts import ApplicationCounts
 from checkers.measures.availability import Availability
 from checkers.measures.history_counts import Exercise
 from checkers.measures.lag import ConsumerLag

@@ -25,6 +25,7 @@ from nemesis.disk_parts import DiskSpace, DiskSpeed, Files, LogDirectories, Writ
 from nemesis.evidence import (
     ClockSet,
     ConnectionsHeld,
+    InstanceSeen,
     Killed,
     LeaderMoved,
     LinksCut,
@@ -241,6 +242,34 @@ class ClientProcesses(Protocol):
         """
 
 
+class ApplicationInstances(Protocol):
+    """The instances of an application under test; the workload that has one offers them.
+
+    ``pick``, modulo their number in the plan, says which one. Where it does not run, nothing is observed.
+    """
+
+    def kill_instance(self, pick: int) -> InstanceSeen:
+        """End it, and every process that it started, at once (SIGKILL); it is not started before it is restored."""
+
+    def stop_instance(self, pick: int) -> InstanceSeen:
+        """Ask it to end in order (SIGTERM), and kill it after its time. This returns when it was asked."""
+
+    def freeze_instance(self, pick: int) -> InstanceSeen:
+        """Let it stand still (SIGSTOP), with all that it started."""
+
+    def restore_instance(self, pick: int) -> InstanceSeen:
+        """Let it run as before: thaw it, or start it again."""
+
+    def add_instance(self) -> InstanceSeen:
+        """Start one instance more."""
+
+    def take_added_away(self) -> InstanceSeen:
+        """Ask the newest that was added to end, for good."""
+
+    def restore_all(self) -> None:
+        """Let the instances of the plan run, and no others."""
+
+
 class Capability(StrEnum):
     """The capabilities of targets; each value is the name of a part in :class:`Target`."""
 
@@ -260,7 +289,14 @@ class Capability(StrEnum):
     REASSIGNMENT = "reassignment"
     CLOCKS = "clocks"
     CLIENTS = "clients"
+    INSTANCES = "instances"
     SUCCESSION = "succession"
+
+
+#: What a target lacks in every world, where nobody says more.
+_LACKS: Final = {
+    Capability.INSTANCES: 'there is no application: write [application], and name = "application" under [workload]'
+}
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,6 +324,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     reassignment: Reassignment | None = None
     clocks: WallClocks | None = None
     clients: ClientProcesses | None = None
+    instances: ApplicationInstances | None = None
     succession: Succession | None = None
     lacks: Mapping[Capability, str] = {}
     unplanned: frozenset[Capability] = frozenset()
@@ -295,7 +332,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def why_not(self, needs: Iterable[Capability]) -> str:
         """Say why these capabilities cannot be used here; empty if they can."""
         missing = (need for need in needs if getattr(self, need) is None)
-        return next((self.lacks.get(need, f"nothing here offers {need}") for need in missing), "")
+        return next((self.lacks.get(need) or _LACKS.get(need) or f"nothing here offers {need}" for need in missing), "")
 
 
 Part = TypeVar("Part")

@@ -77,6 +77,16 @@ class CopyTaken(PowerLost, DiskDamaged, total=False):
     """The records that a node lost, whichever act took them."""
 
 
+class InstanceSeen(TypedDict, total=False):
+    """An instance of an application that was killed, asked to end, frozen, or started as the process ``pid``."""
+
+    instance: int
+    pid: int
+    exit: str
+    asked: bool
+    frozen: bool
+
+
 class DirectoryFailed(Killed, total=False):
     """A log directory that failed, by the log partitions in it, or was replaced: records that are gone by partition."""
 

@@ -150,7 +150,7 @@ class Player:
 
 
 def restore(target: Target) -> None:
-    """Make every link whole, release every connection and message, and let every node run that is frozen or dead."""
+    """Make every link whole, release every connection and message, and let what is frozen or dead run."""
     view = target.view()
     links, processes = every_link(view.brokers), target.processes
     if target.links is not None:
@@ -161,6 +161,8 @@ def restore(target: Target) -> None:
         target.packets.spare(links)
     if target.messages is not None:
         target.messages.release(links)
+    if target.instances is not None:
+        target.instances.restore_all()
     if processes is None:
         return
     running = {*view.running, *view.running_controllers}

@@ -31,6 +31,7 @@ class RoleKind(StrEnum):
     NAMED = "named"
     CONTROLLER = "controller"
     PRODUCER = "producer"
+    INSTANCE = "instance"
     COORDINATOR = "coordinator"
     TRANSACTION_COORDINATOR = "transaction-coordinator"
 
@@ -116,6 +117,7 @@ _WORDS: Final = {
     RoleKind.RACK: "a random rack",
     RoleKind.CONTROLLER: "the active controller",
     RoleKind.PRODUCER: "a producer",
+    RoleKind.INSTANCE: "an instance of the application",
     RoleKind.COORDINATOR: "the group's coordinator",
     RoleKind.TRANSACTION_COORDINATOR: "a transaction coordinator",
 }
@@ -129,6 +131,7 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
     RoleKind.TRANSACTION_COORDINATOR: lambda role, view: _picked(view.transaction_coordinators, role.pick),
     # Which one, the workload knows.
     RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),
+    RoleKind.INSTANCE: lambda _role, _view: (CLIENTS,),
 }
 
 
@@ -142,7 +145,7 @@ def most_holders(role: Role, brokers: int, rack_size: int = 1) -> int:
 
     ``rack_size`` is that of its largest rack.
     """
-    if role.kind in {RoleKind.CONTROLLER, RoleKind.PRODUCER}:
+    if role.kind in {RoleKind.CONTROLLER, RoleKind.PRODUCER, RoleKind.INSTANCE}:
         return 0
     if role.kind is RoleKind.RACK:
         return rack_size

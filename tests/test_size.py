@@ -10,19 +10,19 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_310,
+    "harness/cli": 4_450,
     "harness/assess": 7_900,
     "harness/lab": 15_300,
-    "harness/campaigns": 9_755,
-    "harness/runs": 6_960,
-    "harness/worlds": 20_500,
+    "harness/campaigns": 9_780,
+    "harness/runs": 6_970,
+    "harness/worlds": 20_800,
     "harness/records": 1_660,
-    "harness/plan": 3_310,
+    "harness/plan": 3_460,
     "harness/broker": 12_500,
     "harness/ground": 1_430,
-    "checkers": 13_945,
-    "nemesis": 4_830,
-    "workloads": 9_700,
+    "checkers": 14_610,
+    "nemesis": 5_070,
+    "workloads": 10_860,
     "bench": 2_300,
     "tests": 82_160,
 }

@@ -5,6 +5,9 @@ workload (:mod:`workloads.driver`) and payloads (:mod:`workloads.values`) have d
 that the workers of a cluster, which import this one, do not have.
 """
 
+from workloads.application_facts import ApplicationFacts, InstanceExit
+from workloads.application_ids import ID_WORD, finder, number_of
+from workloads.application_plan import ApplicationPlan, ApplicationPromise
 from workloads.client import (
     PAYLOAD_HEADER,
     Assignment,
@@ -47,6 +50,7 @@ from workloads.operations import (
     NOTHING,
     BrokenInvariant,
     CleanerTimes,
+    Effect,
     Event,
     EventType,
     FreshWrites,
@@ -85,15 +89,16 @@ from workloads.settings import (
 from workloads.transaction_errors import Call, ErrorClass, class_of
 
 __all__ = [
-    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS",
-    "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA", "PAYLOAD_HEADER", "PRESETS",
-    "TIME_LIMIT", "WORKLOADS", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients",
-    "Clock", "Commits", "Consumer", "CountsIn", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites",
-    "Function", "GroupMember", "GroupProtocol", "ImpossibleValueError", "IsolationLevel", "LogPartition", "MemberToken",
-    "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug",
-    "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts",
-    "Retirement", "Send", "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset",
-    "Subscription", "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan",
-    "class_of", "classify", "failures", "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of",
-    "unknown_name",
+    "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "ID_WORD",
+    "KAFKA_DEFECTS", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA",
+    "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "ApplicationFacts", "ApplicationPlan", "ApplicationPromise",
+    "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits",
+    "Consumer", "CountsIn", "Effect", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites",
+    "Function", "GroupMember", "GroupProtocol", "ImpossibleValueError", "InstanceExit", "IsolationLevel",
+    "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits",
+    "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached",
+    "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send", "SendOutcome", "ServedTime",
+    "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones", "TransactionEnd",
+    "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of", "classify", "failures", "finder",
+    "in_toml", "kind_of", "number_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

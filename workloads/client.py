@@ -67,13 +67,17 @@ def failures(answers: Mapping[int, SendOutcome]) -> dict[str, str]:
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):
-    """One record as the client handed it over, still encoded. The payload of a ``tombstone`` is that of its header."""
+    """One record as the client handed it over, still encoded. The payload of a ``tombstone`` is that of its header.
+
+    ``headers`` are the names and contents of its headers, where the library tells them.
+    """
 
     partition: str
     offset: int
     key: bytes
     payload: bytes
     tombstone: bool = False
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class PollOutcome(msgspec.Struct, frozen=True):

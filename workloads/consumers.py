@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
-from workloads.operations import Event, EventType, Function, Poll, Record, Recorder
+from workloads.operations import Event, EventType, Function, PayloadDefect, Poll, Record, Recorder
 from workloads.settings import IsolationLevel
 from workloads.values import decode
 
@@ -29,11 +29,15 @@ def shares(partitions: Sequence[str], consumers: int) -> list[tuple[str, ...]]:
     return [tuple(partitions[number::consumers]) for number in range(consumers)]
 
 
-def decoded(records: Sequence[Fetched]) -> Poll:
+#: Gives the value of a payload, and its defect, for the log partition and the key under which it was read.
+Decodes = Callable[[bytes, str, bytes], tuple[int, PayloadDefect]]
+
+
+def decoded(records: Sequence[Fetched], payload: Decodes = decode) -> Poll:
     """The records that were read, by log partition in the order received, with their defects."""
     read: dict[str, list[Record]] = {}
     for fetched in records:
-        value, defect = decode(fetched.payload, fetched.partition, fetched.key)
+        value, defect = payload(fetched.payload, fetched.partition, fetched.key)
         read.setdefault(fetched.partition, []).append(Record(fetched.offset, value, defect))
     return Poll({partition: tuple(received) for partition, received in read.items()})
 
@@ -46,6 +50,7 @@ class Readers(NamedTuple):
     """The things that the readers of one run share; each reader is a process of its own.
 
     ``transactional`` says that the workload writes in transactions, so that the history tells the isolation level.
+    ``decode`` makes of records what a reader needs to know of them.
     """
 
     clients: Clients
@@ -55,6 +60,7 @@ class Readers(NamedTuple):
     poll_wait_ms: int
     isolation: IsolationLevel = "read_uncommitted"
     transactional: bool = False
+    decode: Callable[[Sequence[Fetched]], Poll] = decoded
 
     @property
     def told_isolation(self) -> IsolationLevel | None:
@@ -90,6 +96,7 @@ class Reader:
         self._begun_us = 0
         self._stopped = False
         self.process = readers.new_process()
+        self._decode = readers.decode
         self._isolation = readers.told_isolation
         self.event = partial(Event, process=self.process, instance=self.process, isolation=self._isolation)
         self.partitions = tuple(partitions)
@@ -124,7 +131,7 @@ class Reader:
 
     def _polled(self, outcome: PollOutcome) -> None:
         now_us, kind = self._clock.now_us(), outcome.type
-        read = decoded(outcome.records)
+        read = self._decode(outcome.records)
         self._record_poll(now_us, kind, read, outcome.error)
         if kind is EventType.OK:
             self._on_read(read)

@@ -13,14 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from workloads.application import ApplicationRun
+from workloads.application_payloads import Template, id_of
+from workloads.application_plan import ApplicationPlan
 from workloads.client import Clients, Clock, Membership, Offsets
 from workloads.closings import CLOSING_MS, SETTLE_MS, Begun, Closing, Closings
-from workloads.consumers import Consumers, Reader, Readers, only_recorded
+from workloads.consumers import Consumers, Reader, Readers, decoded, only_recorded
 from workloads.ending import Leaders, RunEnding, mark_phase
 from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
 from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
+from workloads.instances import InstanceProcesses, InstanceSeen
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
@@ -49,6 +53,8 @@ __all__ = [
     "Closing",
     "Drain",
     "DueWrite",
+    "InstanceProcesses",
+    "InstanceSeen",
     "Leaders",
     "OpenTransaction",
     "Reader",
@@ -85,12 +91,20 @@ class Workload:
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
         group_end: the last work of the consumer group; None without one.
+        application: somebody's own program that reads the input; None without one. ``partitions`` are the inputs then.
         kind: the kind of the workload.
         new_process: hands out the process ids of the run, each once.
     """
 
     def __init__(
-        self, plan: WorkloadPlan, settings: Settings, *, clients: Clients, clock: Clock, recorder: Recorder
+        self,
+        plan: WorkloadPlan,
+        settings: Settings,
+        *,
+        clients: Clients,
+        clock: Clock,
+        recorder: Recorder,
+        processes: InstanceProcesses | None = None,
     ) -> None:
         self._plan, self._settings = plan, settings
         self._clock = clock
@@ -104,10 +118,34 @@ class Workload:
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
         self.kind = kind_of(plan)
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.kind.keyed)
+        self.application = None if plan.application is None else self._applied(plan.application, processes)
         self.producers: Writing = self._made_producers(plan, settings)
         self.group_end: GroupEnd | None = None
         self._acknowledged_us: list[Mapping[str, int]] = [self.producers.acknowledged_us]
         self.consumers: Reading = self._made_consumers(plan, settings)
+
+    def _applied(self, application: ApplicationPlan, processes: InstanceProcesses | None) -> ApplicationRun:
+        """The run of an application; producers write what it understands from now on, and its inputs are known."""
+        assert processes is not None, "this world starts no instances"  # noqa: S101 - plans of such worlds are refused
+        template, by_key = Template(application.payload), application.id == "key"
+
+        def make(partition: str, key: bytes, value: int, _size_bytes: int) -> tuple[bytes, bytes]:
+            key = id_of(partition, value).encode() if by_key else key
+            return key, template.payload(partition, key, value)
+
+        self._readers = self._readers._replace(decode=partial(decoded, payload=template.decode))
+        run = ApplicationRun(
+            application,
+            self._settings,
+            self._readers,
+            self._writers,
+            (self.inputs, self.outputs),
+            processes=processes,
+            group=self._plan.topic,
+        )
+        self._writers = self._writers._replace(make=make, recorder=run.recorder)
+        self.partitions = self.inputs
+        return run
 
     def _made_producers(self, plan: WorkloadPlan, settings: Settings) -> Writing:
         """The producers of the workload's kind."""
@@ -126,6 +164,8 @@ class Workload:
     def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
         """The consumers of the workload's kind; listed writes are read by assignment."""
         reading = kind_of(plan).reading
+        if self.application is not None:
+            return self.application
         if reading == "group":
             end = self._maker(settings, "after-processing")
             self.group_end = GroupEnd(self._readers, self.membership, [end])
@@ -203,9 +243,10 @@ class Workload:
             readers=self._readers,
             writers=self._writers,
             inputs=self.inputs,
-            outputs=self.outputs,
+            outputs=self.partitions[len(self.inputs) :],
             group_end=self.group_end,
             leaders=leaders,
+            application=self.application,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from workloads.application import ApplicationRun
 from workloads.client import Clock
 from workloads.consumers import Readers
 from workloads.final_read import Drain
@@ -68,6 +69,7 @@ class RunEnding:
         outputs: tuple[str, ...],
         group_end: GroupEnd | None,
         leaders: Leaders,
+        application: ApplicationRun | None = None,
     ) -> None:
         self.plan, self.settings = plan, settings
         self._readers, self._writers = readers, writers
@@ -78,10 +80,17 @@ class RunEnding:
         self.leaders = leaders
         self._cleaner = _cleaner_times(settings) if writers.keyed or settings.expires else None
         self._group_end = group_end
+        self._application = application
         self._stable: StableOffsets | None = None
         self._lacking: Mapping[str, str] = {}
         #: The log partitions that the leader of the moment does not lead, and why reads prove nothing of them.
         self._elsewhere: Mapping[str, str] = {}
+
+    @property
+    def application(self) -> ApplicationRun:
+        """The application under test."""
+        assert self._application is not None, "this kind of workload has no application"  # noqa: S101 - its own mistake
+        return self._application
 
     def write(self, partitions: Sequence[str]) -> RecoveryWrites:
         """Let fresh producers write to these log partitions."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, islice, tee
 from typing import Final, Literal, NamedTuple
 
+from workloads.application_closings import of_applications
 from workloads.client import ClientCapability
 from workloads.closings import (
     MakesClosings,
@@ -43,7 +44,7 @@ class WorkloadKind(NamedTuple):
         keyed: its records have keys over a compacted topic.
         writing: single sends, or sends in transactions.
         reading: assigned log partitions, or a consumer group's; the members of a `pipeline` write what they make of it
-            to other topics, in transactions.
+            to other topics, in transactions, and so may an `application`, which is somebody's own program.
         closings: what it does and asks in the end (:mod:`workloads.closings`), beside the final read.
         needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
     """
@@ -51,7 +52,7 @@ class WorkloadKind(NamedTuple):
     writes: Callable[[WorkloadPlan], Iterator[DueWrite]]
     checks: tuple[str, ...]
     writing: Literal["single", "transactions"] = "single"
-    reading: Literal["assigned", "group", "pipeline"] = "assigned"
+    reading: Literal["assigned", "group", "pipeline", "application"] = "assigned"
     needs: tuple[ClientCapability, ...] = ()
     keyed: bool = False
     closings: MakesClosings = nothing_more
@@ -60,6 +61,11 @@ class WorkloadKind(NamedTuple):
     def grouped(self) -> bool:
         """True if the members of a consumer group read."""
         return self.reading != "assigned"
+
+    @property
+    def applied(self) -> bool:
+        """True if somebody's own program reads."""
+        return self.reading == "application"
 
     @property
     def transactional(self) -> bool:
@@ -124,6 +130,14 @@ def pipeline(plan: WorkloadPlan) -> Iterator[DueWrite]:
     yield from steady(plan)
 
 
+def application(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """The writes of :func:`steady`, each with an id; your own program, [`[application]`](#application), reads them.
+
+    What it writes to its output is read, and each input is held against its effects.
+    """
+    yield from steady(plan)
+
+
 def keyed(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """Values and tombstones of keys that come and go, over a compacted topic; read under each leader in the end.
 
@@ -176,6 +190,13 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         closings=of_pipelines,
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS, ClientCapability.TRANSACTIONS),
     ),
+    "application": WorkloadKind(
+        application,
+        ("missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "lost-write"),
+        reading="application",
+        closings=of_applications,
+        needs=(ClientCapability.COMMITS,),
+    ),
     "transactions": WorkloadKind(
         transactions,
         (
@@ -223,5 +244,7 @@ OUTPUT: Final = "-out"
 
 def topics_of(plan: WorkloadPlan) -> tuple[str, ...]:
     """The topics of a run, those of the plan first; all have as many log partitions."""
+    if plan.application is not None:
+        return (*plan.topic_names, plan.application.output or plan.topic + OUTPUT)
     outputs = plan.topic_names if kind_of(plan).reading == "pipeline" else ()
     return (*plan.topic_names, *(name + OUTPUT for name in outputs))

@@ -51,8 +51,16 @@ class SendCounts(msgspec.Struct):
             self.unknown += sends
 
 
+def encoded(partition: str, key: bytes, value: int, size_bytes: int) -> tuple[bytes, bytes]:
+    """The key, and the payload that carries its own address (:mod:`workloads.values`)."""
+    return key, encode(partition, key, value, size_bytes)
+
+
 class Writers(NamedTuple):
-    """The things that the producers of one run share. ``keyed`` says that a record's key counts (compacted topics)."""
+    """The things that the producers of one run share. ``keyed`` says that a record's key counts (compacted topics).
+
+    ``make`` gives key and payload of a record, for its log partition, key, value and size.
+    """
 
     clients: Clients
     clock: Clock
@@ -60,6 +68,7 @@ class Writers(NamedTuple):
     new_process: Callable[[], int]
     counts: SendCounts
     keyed: bool = False
+    make: Callable[[str, bytes, int, int], tuple[bytes, bytes]] = encoded
 
 
 class ProducerInstance:
@@ -79,6 +88,7 @@ class ProducerInstance:
         self._new_process = writers.new_process
         self._counts = writers.counts
         self._keyed = writers.keyed
+        self._make = writers.make
         self._ended = ended
         self.number = writers.new_process()
         self._producer = writers.clients.producer(self.number)
@@ -109,7 +119,7 @@ class ProducerInstance:
                 micro=(sent,),
             )
         )
-        payload = encode(partition, key, value, payload_bytes)
+        key, payload = self._make(partition, key, value, payload_bytes)
         append_of(self._producer, tombstone=tombstone)(partition, key, payload, partial(self._answered, sent))
         return value
 

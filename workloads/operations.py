@@ -65,6 +65,11 @@ class Function(StrEnum):
     ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
     of one log partition. Its ``detail`` is a :class:`StableOffset`. ``LOG_START``, without an invoke, is what a broker
     answered at any time: :class:`Reached` is the first offset that the log still has.
+
+    ``EFFECT``, without an invoke, lists outputs of an application (:class:`Effect`) of one log partition, whose place
+    among the outputs is the event's ``node``. OK: readers of the level of the run read them. FAIL: only readers of
+    uncommitted records did. ``APPLICATION`` says in the end what became of the program; its ``detail`` is a
+    :class:`workloads.ApplicationFacts`.
     """
 
     SEND = "send"
@@ -90,6 +95,8 @@ class Function(StrEnum):
     RESET = "reset"
     SEEK = "seek"
     LOG_START = "log-start"
+    EFFECT = "effect"
+    APPLICATION = "application"
 
     __hash__ = str.__hash__
 
@@ -144,7 +151,18 @@ class Reached(msgspec.Struct, frozen=True, tag=True, gc=False):
     since: int | None = None
 
 
-MicroOperation = Send | Poll | Reached
+class Effect(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Micro-operation: an output at ``offset`` that was made of the input ``value`` of ``partition``.
+
+    ``value`` is -1 where it names no input; ``partition`` is then any of the inputs.
+    """
+
+    partition: str
+    value: int
+    offset: int
+
+
+MicroOperation = Send | Poll | Reached | Effect
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -161,7 +179,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         micro: sends, polls and offsets reached, in the order in which the client did them.
         partitions: log partitions of an assign, subscribe, rebalance or drain.
         offset: for DRAIN, the log end offset asked after healing and reached by the reader.
-        node: broker that answered, where known; for DRAIN, the leader, where leaders were moved for it.
+        node: broker that answered, where known; for DRAIN, the leader, where leaders were moved for it; for EFFECT, the
+            place of the output.
         isolation: of a reader's operations, its isolation level; None where the workload writes in no transactions.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).

@@ -7,6 +7,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from workloads.application_plan import ApplicationPlan
 from workloads.log_partition import LogPartition
 
 #: The name of the workload that makes the writes of a list, and no others.
@@ -93,6 +94,9 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     reading may take up to four times as long."""
     writes: Annotated[tuple[PlannedWrite, ...], Meta(extra={"in_plans": False})] = ()
     """Exactly these, in order of time, where the name is :data:`LISTED`."""
+
+    application: Annotated[ApplicationPlan | None, Meta(extra={"in_plans": False})] = None
+    """The program of the workload `application`, from the plan's table of this name."""
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from checkers.anomalies import (
     wedged_client,
 )
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.anomalies.applications import APPLICATIONS
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
 from checkers.anomalies.early_cleaning import EARLY_CLEANING
 from checkers.anomalies.order import ORDER
@@ -67,6 +68,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         unfenced_instance.ANOMALY,
         stale_generation.ANOMALY,
         *PIPELINES,
+        *APPLICATIONS,
         *CYCLES,
         divergent_replicas.ANOMALY,
         divergent_reads.ANOMALY,

@@ -7,7 +7,7 @@ is its specification. All are O(n log n) in the rows of groups and transactions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
@@ -15,68 +15,15 @@ from typing_extensions import override
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.group_skip import passed_records
-from checkers.anomalies.view import CommitsView, TransactionMoment, TransactionsView
+from checkers.anomalies.input_effects import DoubledEffect, MissingEffect, doubled_output, missing_output
+from checkers.anomalies.view import CommitsView
 from checkers.columns.group_commits import aborted_answers
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
-from checkers.words import written
 from workloads.history import INFO, NONE, OK
-
-
-class MissingEffect(Finding, kw_only=True):
-    """A record that a group has committed without an effect."""
-
-    group: str
-    value: Any
-    offset: int
-    committed: int
-    reader: EventPlace
-
-    @override
-    def words(self) -> str:
-        return (
-            f"Group {self.group} had committed offset {self.committed} of {self.key}. No transaction with "
-            f"what was made of {written(self.value)}, at offset {self.offset}, was committed."
-        )
-
-    @override
-    def view(self) -> CommitsView:
-        return CommitsView(
-            group=self.group,
-            offset=self.offset,
-            counts=self.committed,
-            against=self.reader,
-            words=("the group committed past it", "read, and without an effect"),
-        )
-
-
-class DoubledEffect(Finding, kw_only=True):
-    """Records that were all made of one, whose log partition and offset are ``source`` and ``offset``."""
-
-    source: str
-    offset: int
-    values: list[Any]
-    writers: list[EventPlace]
-
-    @override
-    def words(self) -> str:
-        made = " and ".join(map(written, self.values))
-        return (
-            f"Readers of {self.key} saw {made}. All were made of the record at offset {self.offset} of "
-            f"{self.source}, in transactions of their own."
-        )
-
-    @override
-    def view(self) -> TransactionsView:
-        return TransactionsView(
-            when=TransactionMoment.ENDED,
-            word=f"made of offset {self.offset}",
-            values=tuple(self.values),
-            writers=tuple(self.writers),
-        )
 
 
 class AbortedCommit(Finding, kw_only=True):
@@ -143,13 +90,16 @@ def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found
     A transaction was committed if its commit was answered, or if a value that it sent was read. What is gone of a
     transaction that was committed is ``lost-write``.
 
+    Of an application under test: an input is in the log, its group has committed past it, or, where it has committed
+    nothing, a later input of the log partition has an output, and there is no output of it, or not all.
+
     False alarms avoided: those of ``group-skip``; a transaction without a certain end, unless final readers of
     committed records read to the end whatever it wrote to, and saw nothing of it; log partitions where no transaction
-    of the group tells the sources of its sends.
+    of the group tells the sources of its sends; an input that the log has lost; an output that was not read to its end.
 
     Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
 
-    Findings, one a record: key, group, value, offset, committed, reader.
+    Findings, one a record: key, group, value, offset, committed, reader; of an application outputs and due.
     """
     passed = passed_records(log, groups)
     passed = passed.where(np.isin(passed.segment, groups.segment[facts.done]))
@@ -181,11 +131,14 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
 
     A transaction was not aborted if its commit was answered, or if a reader of committed records read it.
 
+    Of an application under test: there are more outputs of an input than its shape has, read at the level of the run.
+
     False alarms avoided: records of aborted transactions, which are ``aborted-read``; one record that is in the log
     twice, which is ``duplicate``; two records with the same value at two offsets of the input; two groups, which have
     one effect each.
 
-    Findings, one for each record that has more than one effect: key, source, offset, values, writers.
+    Findings, one for each record that has more than one effect: key, source, offset, values, writers; of an application
+    places.
     """
     rows = log.sends[facts.source[log.sends] >= 0]
     value, answered = log.value_id[rows], log.type[rows] == OK
@@ -299,44 +252,60 @@ def _where_there_are(kernel: Callable[[Log, GroupRows, TransactionRows], Found])
     return find
 
 
+def _and_of_applications(
+    kernel: Callable[[Log, GroupRows, TransactionRows], Found], of_applications: Callable[[Log], Found]
+) -> Callable[[Log], Found]:
+    """The kernel over a log that may have no pipelines, and what the other finds of applications under test."""
+
+    def find(log: Log) -> Found:
+        found, others = _where_there_are(kernel)(log), of_applications(log)
+        return found.followed_by(others) if len(others.row) else found
+
+    return find
+
+
 #: In the order in which a report lists them.
-PIPELINES: Final = Anomaly.each_documented(
-    _where_there_are,
-    (
-        (
-            "missing-effect",
-            missing_effect,
-            MissingEffect,
-            About.READERS,
-            "A pipeline committed past a record without its effect",
-            "Offsets that are committed with a transaction count only if it is committed (KIP-98).",
+PIPELINES: Final = (
+    Anomaly.documented(
+        "missing-effect",
+        missing_effect.__doc__,
+        MissingEffect,
+        _and_of_applications(missing_effect, missing_output),
+        about=About.READERS,
+        title="A pipeline committed past a record without its effect",
+        rule="Offsets that are committed with a transaction count only if it is committed (KIP-98).",
+    ),
+    Anomaly.documented(
+        "doubled-effect",
+        doubled_effect.__doc__,
+        DoubledEffect,
+        _and_of_applications(doubled_effect, doubled_output),
+        about=About.READERS,
+        title="A pipeline did a record twice",
+        rule=(
+            "A member that was given up can add no offsets to its transaction (KIP-447), so one transaction "
+            "for each record is committed."
         ),
+    ),
+    *Anomaly.each_documented(
+        _where_there_are,
         (
-            "doubled-effect",
-            doubled_effect,
-            DoubledEffect,
-            About.READERS,
-            "A pipeline did a record twice",
             (
-                "A member that was given up can add no offsets to its transaction (KIP-447), so one transaction "
-                "for each record is committed."
+                "aborted-commit",
+                aborted_commit,
+                AbortedCommit,
+                About.LOG,
+                "A group has the offset of an aborted transaction",
+                "Offsets of an aborted transaction have no effect (KIP-98).",
             ),
-        ),
-        (
-            "aborted-commit",
-            aborted_commit,
-            AbortedCommit,
-            About.LOG,
-            "A group has the offset of an aborted transaction",
-            "Offsets of an aborted transaction have no effect (KIP-98).",
-        ),
-        (
-            "unstable-offset",
-            unstable_offset,
-            UnstableOffset,
-            About.LOG,
-            "A group named an offset that an open transaction replaced",
-            "With isolation.level=read_committed members wait for the offsets of open transactions (KIP-447).",
+            (
+                "unstable-offset",
+                unstable_offset,
+                UnstableOffset,
+                About.LOG,
+                "A group named an offset that an open transaction replaced",
+                "With isolation.level=read_committed members wait for the offsets of open transactions (KIP-447).",
+            ),
         ),
     ),
 )

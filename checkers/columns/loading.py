@@ -183,6 +183,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         partition_key=[name for part in parts for name in part.names],
         complete=np.array([parts[number].complete for number in first], dtype=bool),
         retirements=[parts[number].phases.retirements for number in first],
+        applications=[parts[number].phases.application for number in first],
         group=None if groups is None else groups.group,
         group_names=[] if groups is None else [*groups.group_names],
         static=groups.static if groups is not None and groups.static_names else None,

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from checkers.columns.effects import EffectRows, effect_rows
 from checkers.columns.expiry import expired
 from checkers.columns.group_rows import GroupRows, group_rows
 from checkers.columns.ids import Flags, Numbers
@@ -56,6 +57,11 @@ class Log(LogRows):
     def groups(self) -> GroupRows | None:
         """The rows of consumer groups, None where no group read."""
         return group_rows(self)
+
+    @cached_property
+    def effects(self) -> EffectRows | None:
+        """The inputs of applications and their effects, None where no history has an application."""
+        return effect_rows(self)
 
     @cached_property
     def keys(self) -> RecordKeys | None:

@@ -21,7 +21,7 @@ from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.isolation_levels import OTHER_LISTED, OTHER_READ
 from checkers.columns.phases import Mark
 from checkers.columns.transactions import TransactionRows, aborted_rows
-from workloads import CleanerTimes, Function, IsolationLevel, Retirement
+from workloads import ApplicationFacts, CleanerTimes, Function, IsolationLevel, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
 _DRAIN, _TXN = FUNCTION_CODE[Function.DRAIN], FUNCTION_CODE[Function.TXN]
@@ -75,6 +75,7 @@ class LogRows:
         generation: of row: the group's generation, or its member's epoch (int64), -1 where it is not known; None
             where no row tells it.
         retirements: of history: the producers that were given up, as :attr:`RunMarks.retirements` has them.
+        applications: of history: the application under test, as :attr:`RunMarks.application` has it.
         transactions: what is known of transactions; None where no history has any of our own.
         record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
         isolation: of row, the code of its reader's isolation level (int8), -1 where it is not known; None where no
@@ -105,6 +106,7 @@ class LogRows:
     complete: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     retirements: list[list[tuple[Mark, Retirement]]] = field(default_factory=list)
+    applications: list[ApplicationFacts | None] = field(default_factory=list)
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
     static: Numbers | None = None

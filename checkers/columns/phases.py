@@ -12,10 +12,10 @@ import numpy as np
 
 from checkers.columns.ids import Numbers
 from nemesis.receipts import Receipt
-from workloads import BrokenInvariant, FreshWrites, RefusedAttempts, Retirement
+from workloads import ApplicationFacts, BrokenInvariant, FreshWrites, RefusedAttempts, Retirement
 from workloads.history import MARKS, HistoryError
 
-_FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT, _REFUSED = MARKS
+_FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT, _REFUSED, _APPLICATION = MARKS
 _Detail = TypeVar("_Detail")
 #: Names of the phases of a run.
 WORKLOAD_BEGINS = ("break",)
@@ -90,6 +90,11 @@ class RunMarks:
     def refused_attempts(self) -> RefusedAttempts | None:
         """The attempts that leaders refused in the whole run, None if no world counted them."""
         return next((attempts for _, attempts in reversed(self._facts(_REFUSED, RefusedAttempts))), None)
+
+    @property
+    def application(self) -> ApplicationFacts | None:
+        """The application under test at the end of the run, None where there was none."""
+        return next((facts for _, facts in reversed(self._facts(_APPLICATION, ApplicationFacts))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Mark, _Detail]]:
         """Marks of one kind with their facts. Those of another tool mean something else and are passed over."""

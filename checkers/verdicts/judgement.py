@@ -17,7 +17,7 @@ from checkers.verdicts.coverage import coverage
 from checkers.verdicts.exercised import OLDER, RunsExercised, exercised_by
 from checkers.verdicts.identity import identities, named
 from checkers.verdicts.outcome import Outcome, outcome_of
-from checkers.verdicts.promises import Promise, promise
+from checkers.verdicts.promises import OF_STALLED, Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
 from checkers.verdicts.verdict import RunFacts, Verdict
 from checkers.words import counted
@@ -39,8 +39,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
         lost: acknowledged writes that no client can read any more.
         judged: true if the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why it was not judged, else None.
-        stalled: by log partition, why fresh clients could not write or read it after healing. A log partition whose
-            last copy the faults may have destroyed is in ``reason`` instead.
+        stalled: by log partition, why fresh clients could not write or read it after healing, or why an application
+            under test did not do what was left of it. A log partition whose last copy the faults may have destroyed is
+            in ``reason`` instead.
         permits_loss, promise: the promise under the faults that took effect or may have, with its reasons in words.
         reasons: number of reasons that ``promise`` names; the run with most speaks for its cell.
         faults: the faults that took effect.
@@ -147,10 +148,13 @@ def judge(
     """
     receipts = latest_receipts(verdict.faults)
     faults, possible = faults_seen(receipts), faults_possible(receipts)
-    promised = promise(settings, possible)
+    applied = verdict.application.promise
+    promised = promise(settings, possible, application=applied)
     drained = verdict.exercise.drained
     counts = {name: n for name, n in verdict.counts.items() if n > 0 and (drained or name != "unseen")}
-    broken = _broken(verdict, counts, promised, lambda partition: promise(settings, possible, partition))
+    broken = _broken(
+        verdict, counts, promised, lambda partition: promise(settings, possible, partition, application=applied)
+    )
     permitted = {name: n - broken.get(name, 0) for name, n in counts.items() if n > broken.get(name, 0)}
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
@@ -159,6 +163,7 @@ def judge(
     exercised = exercised_by(verdict, receipts, settings, judged=judged)
     lacks = exercised.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
+    stalled |= _stalled_application(verdict)
     identified = identities(verdict, settings.to_mapping(), receipts)
     return Judgement(
         outcome=outcome_of(
@@ -187,6 +192,12 @@ def judge(
         identities={anomaly: [*marked] for anomaly, marked in identified.items()},
         marks={name: mark for marked in identified.values() for name, mark in marked.items() if mark},
     )
+
+
+def _stalled_application(verdict: Verdict) -> dict[str, str]:
+    """Say why an application under test did not do what was left of its input."""
+    findings = [finding for name in OF_STALLED for finding in verdict.anomalies.get(name, ())]
+    return {str(finding.key): finding.words() for finding in findings}
 
 
 def _broken(

@@ -241,6 +241,9 @@ def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
         return str(origin.options.get("incomplete") or _CUT_OFF)
     if origin.irregular:
         return f"{origin.irregular}, so silence proves nothing; correct the history"
+    if unread := partial.application.unread:
+        name, why = next(iter(unread.items()))
+        return f"the output {name} of the application was not read to its end: {why}"
     if partial.undrained:
         listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
         return f"the final readers did not reach the end of {listed}"

@@ -74,6 +74,11 @@ end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers fence
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
 transactions and of groups: all are permitted where a copy was destroyed, or where readable records can vanish.
 
+*Applications under test.* A program of somebody's own promises what its plan says. At least once permits a
+`doubled-effect`, at most once a `missing-effect`; what permits that readable records or commits vanish permits both,
+because it takes outputs, or what a group has committed. `stalled-application` and `crash-loop` are no losses: they make
+a run `stalled`. An `unexplained-output` is never permitted.
+
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
 at only where it must hold), `out-of-sync` (only where nothing hinders a replica), and any anomaly without a rule here.
 Writes whose outcome is unknown (info) are neither lost nor promised; no checker counts them.
@@ -97,7 +102,10 @@ SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 STATE = ("returned-key", "divergent-state", "divergent-tables")
 #: Promised of compacted logs whose brokers have right clocks.
 IN_TIME = ("lost-tombstone", "cleaned-early")
-NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "out-of-sync", "failed-send-committed")
+NEVER = (
+    "corrupt-read", "phantom-read", "G1a", "broken-invariant", "out-of-sync", "failed-send-committed",
+    "unexplained-output",
+)  # fmt: skip
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
 OF_REPLICAS = ("divergent-replicas", "divergent-reads")
@@ -110,6 +118,8 @@ OF_TRANSACTIONS = ("zombie", "hanging-transaction")
 OF_PIPELINES = ("missing-effect", "aborted-commit")
 #: Promised to pipelines whose members, and whose readers, read committed records only.
 OF_COMMITTED_PIPELINES = ("doubled-effect", "unstable-offset")
+#: Permitted always: what an application has still to do is not lost. The run is `stalled`.
+OF_STALLED = ("stalled-application", "crash-loop")
 #: Permitted always: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 #: Permitted always, and worth a look: no cleaner is bound to a time.
@@ -246,6 +256,10 @@ _LATE_END = Reason("a request to end a transaction that arrives in the next one 
                    "docs/findings/009-late-ends.md")  # fmt: skip
 _TOGETHER = Reason("offsets count with their transaction, and members are told to wait for those of an open one",
                    "KIP-98, KIP-447")  # fmt: skip
+_OF_PLAN = "promise of [application]"
+_AT_LEAST = Reason("the application promises at least once: after a fault it may do an input again", _OF_PLAN)
+_AT_MOST = Reason("the application promises at most once: after a fault it may pass an input over", _OF_PLAN)
+_LATE_EFFECT = Reason("what an application has still to do is not lost; the run is stalled", "a limit of the run")
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _KEPT = Reason("a cleaner keeps records for min.compaction.lag.ms, and tombstones for delete.retention.ms after that",
                "Kafka's design, KIP-534")  # fmt: skip
@@ -269,10 +283,10 @@ _GENERATIONS = Reason("each generation of a group is later than the last, and ke
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
-def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> Promise:
+def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY, *, application: str = "") -> Promise:
     """Say what ``settings`` promise of one log partition, or of any, under ``faults`` that took effect or may have.
 
-    See the module's text.
+    ``application`` is what an application under test promises, "" where there is none. See the module's text.
     """
     copies = fate_of_copies(settings, faults, partition)
     below = _BELOW_QUORUM if settings.commits_by_number else _BELOW_HW
@@ -306,6 +320,8 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),
         *(_claim(name, (*forgetful, *readable), (_TOGETHER, *late)) for name in OF_PIPELINES),
         *(_claim(name, (*uncommitted, *forgetful, *readable), (_TOGETHER,)) for name in OF_COMMITTED_PIPELINES),
+        *(_effect_claims((*forgetful, *readable), application) if application else ()),  # of two, the later counts
+        *(_claim(name, (_LATE_EFFECT,), ()) for name in OF_STALLED),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_NO_TIME,), ()) for name in WARNINGS),
@@ -313,6 +329,17 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
     )
     return Promise(claims)
+
+
+def _effect_claims(log_may: tuple[Reason, ...], application: str) -> tuple[Claim, ...]:
+    """The claims about effects of an application's inputs; ``log_may`` is why the log itself may be to blame."""
+    word = (Reason(f"the application promises the effect of each input {application.replace('-', ' ')}", _OF_PLAN),)
+    none = (_AT_MOST,) if application == "at-most-once" else ()
+    several = (_AT_LEAST,) if application == "at-least-once" else ()
+    return (
+        _claim("missing-effect", (*none, *log_may), word),
+        _claim("doubled-effect", (*several, *log_may), word),
+    )
 
 
 def promise_under(settings: Settings, families: Iterable[str]) -> Promise:

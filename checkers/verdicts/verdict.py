@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from checkers.anomalies import Finding, Findings
+from checkers.measures.application_counts import ApplicationCounts
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.groups import GroupCounts
@@ -54,6 +55,7 @@ class Measures(msgspec.Struct, kw_only=True):
     latency: Latency = msgspec.field(default_factory=Latency)
     over_time: WritesOverTime = msgspec.field(default_factory=WritesOverTime)
     transactions: TransactionCounts = msgspec.field(default_factory=TransactionCounts)
+    application: ApplicationCounts = msgspec.field(default_factory=ApplicationCounts)
     worst_realtime_lag: WorstLag | None = None
     consume_counts: dict[int, int] = {}
 

@@ -35,6 +35,7 @@ COMMANDS: Final = (
     "campaign",
     "soak",
     "upgrade",
+    "application",
     "check",
     "report",
     "compare",

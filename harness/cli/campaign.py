@@ -162,6 +162,11 @@ def refuse_unfit(runs: list[RunSpec]) -> None:
     refuse_the_impossible(runs)
     for run in {(run.cell, run.world.name): run for run in runs if run.story}.values():
         story_of(run)
+    for application in {id(run.workload.application): run.workload.application for run in runs}.values():
+        if application is not None:
+            from harness.worlds.real.instances import require_command  # noqa: PLC0415 - brings clients
+
+            require_command(application)
 
 
 def _point_latest(directory: Path) -> None:

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from checkers import Cell, wedged_clients
 from harness.campaigns.comparison import accept_commands, accepted_sentences, expected_sentences, offered_sentences
-from harness.campaigns.report import legend_of, style_of, terminal_colour
+from harness.campaigns.report import application_sentences, legend_of, style_of, terminal_colour
 from harness.cli.terminal import Terminal
 from harness.ground.errors import AckproofError, ResultsError
 from harness.plan import read_plan
@@ -30,8 +30,11 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
         terminal.json({"verdict": matrix.verdict, "directory": str(directory), "report": str(report)})
         return matrix.verdict.exit_code
     show_cells(terminal, matrix.cells)
-    for client in wedged_clients(line.anomalies for line in read_lines(directory).lines.values()):
+    lines = read_lines(directory).lines.values()
+    for client in wedged_clients(line.anomalies for line in lines):
         terminal.say(client.sentence())
+    for sentence in application_sentences(lines):
+        terminal.say(sentence)
     for sentence in matrix.left_out_sentences():
         terminal.say(sentence)
     offered = offered_sentences(directory, matrix.cells, _record(directory))

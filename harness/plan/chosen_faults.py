@@ -190,6 +190,8 @@ def timings_of(settings: Settings) -> Timings:
         lag_ms=settings.replica_lag_time_max_ms,
         request_ms=settings.request_timeout_ms,
         retention_ms=settings.delete_retention_ms,
+        member_ms=settings.session_timeout_ms,
+        transaction_ms=settings.transaction_timeout_ms,
     )
 
 

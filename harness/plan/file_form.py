@@ -1,8 +1,9 @@
 """The keys of a plan's file, table by table. A struct is a table, and its fields say all of a key that is known.
 
-The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`; a
-world's is :class:`harness.plan.world_keys.WorldTable`, with ``inventory`` and ``security`` in modules of their names;
-entries of ``[[schedule]]`` and ``[[writes]]`` are in :mod:`harness.plan.listed_runs`. Reading, writing back, the page
+The tables ``[workload]``, ``[faults]`` and ``[application]`` are :class:`workloads.WorkloadPlan`,
+:class:`nemesis.plan.FaultPlan` and :class:`workloads.ApplicationPlan`; a world's is
+:class:`harness.plan.world_keys.WorldTable`, with ``inventory`` and ``security`` in modules of their names; entries of
+``[[schedule]]`` and ``[[writes]]`` are in :mod:`harness.plan.listed_runs`. Reading, writing back, the page
 of keys, bounds, and what is misplaced or idle follow from these. A key that runs or worlds have too is a field of the
 same name in :class:`harness.plan.model.RunSpec` or :mod:`harness.plan.worlds`.
 """
@@ -23,7 +24,7 @@ from harness.plan.operator_commands import OperatorCommands
 from harness.plan.values import PlanKey, ReadBy, Table, choices_of, flattened, is_number, keys_of, of_kind
 from harness.plan.world_keys import WorldTable
 from nemesis.plan import FaultPlan
-from workloads import Settings, WorkloadPlan, shown
+from workloads import ApplicationPlan, Settings, WorkloadPlan, shown
 
 #: The name of a plan is the name of a directory.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -107,6 +108,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The table [`[workload]`](#workload)."""
     faults: Table = {}
     """The table [`[faults]`](#faults)."""
+    application: Table = {}
+    """The table [`[application]`](#application): a program of yours, which is tested."""
     schedule: list[Table] = []
     """Exactly these faults, in place of drawn ones: [`[[schedule]]`](#schedule). The plan has one family, and its first
     run has the plan's own seed."""
@@ -135,12 +138,16 @@ _WHERE: Final[Mapping[str, Iterable[str]]] = {
     "under [settings], or a list of values under [matrix]": Settings().to_mapping(),
     "under [workload]": keys_of(WorkloadPlan),
     "under [faults]": keys_of(FaultPlan),
+    "under [application]": keys_of(ApplicationPlan),
     "under a world, such as [worlds.kafka]": keys_of(WorldTable),
     "at the top of the plan": keys_of(PlanFile),
 }
 #: The plan and its workload have one each.
 _AMBIGUOUS: Final = "name"
-_TABLES: Final = (PlanFile, WorldTable, OperatorCommands, Machine, WorkloadPlan, FaultPlan, ScheduleEntry, WriteEntry)
+_TABLES: Final = (
+    PlanFile, WorldTable, OperatorCommands, Machine, WorkloadPlan, FaultPlan, ApplicationPlan, ScheduleEntry,
+    WriteEntry,
+)  # fmt: skip
 #: The bounds of every number, by the name of the key, or of the option.
 BOUNDS: Final[Mapping[str, Bounds]] = {
     **{field.name: bounds_of(field) for table in _TABLES for field in keys_of(table).values() if is_number(field)},

@@ -14,6 +14,7 @@ import msgspec
 
 from harness.ground.errors import PlanError
 from harness.plan import worlds
+from harness.plan.application import application_of, check_applications, with_application
 from harness.plan.chosen_faults import OLDER_KEY, check_scenarios, chosen_scenarios, story_in
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.expected import expected_in
@@ -183,12 +184,14 @@ _REFUSALS: Final[tuple[Callable[[Plan, PlanKey], None], ...]] = (
     _refuse_ages,
     check_transactions,
     check_upgrade,
+    check_applications,
     check_groups,
 )
 
 
 def _worlds(table: Table, top: PlanFile, root: PlanKey) -> Iterator[WorldPlan]:
     every, plan_key = top.worlds, root / "worlds"
+    application = application_of(top.application, root / "application")
     if not every:
         raise plan_key.wrong("the plan names no world; add [worlds.simulated], [worlds.processes] or [worlds.kafka]")
     known_keys(every, get_args(worlds.WorldName), plan_key)
@@ -198,6 +201,7 @@ def _worlds(table: Table, top: PlanFile, root: PlanKey) -> Iterator[WorldPlan]:
         refuse_misplaced(own, keys_of(WorldTable), here)
         keys = world_table(name, own, here)
         workload = _workload(_workload(WorkloadPlan(), top.workload, root), keys.workload, here)
+        workload = with_application(workload, application, {**top.workload, **keys.workload})
         workload = listed(workload, writes, {root: top.workload, here: keys.workload})
         faults = _faults(_faults(FaultPlan(), top.faults, top.brokers, root), keys.faults, top.brokers, here)
         if "schedule" not in table and faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:

@@ -15,6 +15,7 @@ from harness.ground.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
 from workloads import BrokenInvariant, Clients, Clock, RefusedAttempts, SendOutcome
+from workloads.driver import InstanceProcesses
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
@@ -174,6 +175,10 @@ class World(Protocol):
     @property
     def replicas(self) -> Replicas | None:
         """Shows replicas to scripted stories; None where this world cannot."""
+
+    @property
+    def instances(self) -> InstanceProcesses | None:
+        """Starts the instances of the application under test; None where the run has none, or this world cannot."""
 
     def open(self) -> None:
         """Start the cluster, create the run's topic, return when every partition has a leader and a full ISR.

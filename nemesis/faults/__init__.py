@@ -30,6 +30,10 @@ from nemesis.faults.hold_connections import HoldConnections as HoldConnections
 from nemesis.faults.hold_messages import DelayMessages as DelayMessages
 from nemesis.faults.hold_messages import DropMessages as DropMessages
 from nemesis.faults.hold_messages import HoldMessages as HoldMessages
+from nemesis.faults.instances import InstanceAdd as InstanceAdd
+from nemesis.faults.instances import InstanceFreeze as InstanceFreeze
+from nemesis.faults.instances import InstanceKill as InstanceKill
+from nemesis.faults.instances import InstanceStop as InstanceStop
 from nemesis.faults.kill import Kill as Kill
 from nemesis.faults.lossy_link import LossyLink as LossyLink
 from nemesis.faults.lying_disk import LyingDisk as LyingDisk

@@ -22,14 +22,17 @@ MARGIN_MS: Final = 300
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that decide how long a fault must last to matter.
 
-    Session time-out, replica.lag.time.max.ms, for how long a client waits for an answer (request.timeout.ms), and for
-    how long a tombstone stays (delete.retention.ms).
+    Session time-out, replica.lag.time.max.ms, for how long a client waits for an answer (request.timeout.ms), for how
+    long a tombstone stays (delete.retention.ms), after which silence a group gives a member up (session.timeout.ms),
+    and when brokers abort a transaction (transaction.timeout.ms).
     """
 
     session_ms: int = 1_500
     lag_ms: int = 1_500
     request_ms: int = 1_500
     retention_ms: int = 1_000
+    member_ms: int = 6_000
+    transaction_ms: int = 10_000
 
     @property
     def fence_ms(self) -> int:

@@ -25,13 +25,13 @@ MICRO: Final = tuple(
     Function(name)
     for name in (
         "send", "poll", "txn", "commit", "committed", "process", "stable", "offsets", "delete-group", "reset", "seek",
-        "log-start",
+        "log-start", "effect",
     )
 )  # fmt: skip
 #: Functions whose value is a list of log partitions.
 LISTS: Final = tuple(map(Function, ("assign", "subscribe", "drain", "rebalance")))
 #: Marks of the harness itself; every other event of a process that is not a client is a fault.
-_MARKS: Final = tuple(map(Function, ("phase", "recovery", "invariant", "refused")))
+_MARKS: Final = tuple(map(Function, ("phase", "recovery", "invariant", "refused", "application")))
 _OF_CLIENTS: Final = (Function.SEND, Function.POLL, Function.TXN)
 #: The ends of an operation that happened, and of one that did not.
 _CERTAIN: Final = (EventType.OK, EventType.FAIL)
@@ -188,6 +188,8 @@ def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
             return operations.Reached(key_name(key), _reached(offset), _offset(since))
         case ["reached", key, offset]:
             return operations.Reached(key_name(key), _reached(offset))
+        case ["effect", key, [offset, value]]:
+            return operations.Effect(key_name(key), -1 if value == -1 else values.code(value), _reached(offset))
         case ["poll"] | ["poll", None]:
             return operations.Poll()
         case ["poll", dict() as polled]:

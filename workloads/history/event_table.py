@@ -27,15 +27,16 @@ from workloads.history.schema import (
     TYPE_CODE,
     Kind,
 )
-from workloads.operations import Event, Poll, Reached, Send
+from workloads.operations import Effect, Event, Poll, Reached, Send
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED, _REACHED = (
+_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED, _REACHED, _EFFECT = (
     int(k)
     for k in (
         Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED, Kind.REBALANCED, Kind.REACHED,
+        Kind.EFFECT,
     )
 )  # fmt: skip
 _OF_EVENT: Final = (
@@ -168,6 +169,9 @@ def tabulate(events: Sequence[Event], texts: Mapping[str, Texts]) -> EventTable:
                     since = NONE if operation.since is None else operation.since
                     reached = (position, _REACHED, operation.offset, since, 0, NONE, 0)
                     put(pack(number, keys(operation.partition), *reached))
+                elif isinstance(operation, Effect):
+                    made = (position, _EFFECT, operation.offset, operation.value, 0, NONE, 0)
+                    put(pack(number, keys(operation.partition), *made))
                 elif not operation.records:
                     put(pack(number, 0, position, _BARE, NONE, 0, 0, NONE, 0))
                 else:

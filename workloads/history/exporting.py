@@ -88,6 +88,9 @@ def _exported(operation: operations.MicroOperation, origin: Origin) -> list[Any]
     if isinstance(operation, operations.Reached):
         offset = None if operation.offset == operations.NOTHING else operation.offset
         return ["reached", operation.partition, offset if operation.since is None else [operation.since, offset]]
+    if isinstance(operation, operations.Effect):
+        value = origin.value(operation.value) if operation.value != -1 else -1
+        return ["effect", operation.partition, [operation.offset, value]]
     if isinstance(operation, operations.Send):
         value = origin.value(operation.value)
         sent = value if operation.offset is None else [operation.offset, value]

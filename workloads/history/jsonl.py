@@ -8,7 +8,8 @@ Three lines::
 
 A send of a workload about keys ends with its key: ``["send", "t-0", 41, {"key": 7, "tombstone": true}]``. An offset
 of a group is ``["reached", "t-0", 9]``, null where it has committed nothing, or ``["reached", "t-0", [5, 9]]`` from
-offset 5 on.
+offset 5 on. An output of an application, at offset 3, that was made of an input of ``t-0`` is
+``["effect", "t-0", [3, 40]]``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 from workloads.history import files, schema
 from workloads.history.clustering import Flags, fold
 from workloads.history.rows import Columns, Names, from_tables
-from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
+from workloads.operations import Effect, Event, EventType, MicroOperation, Poll, Reached, Record, Send
 from workloads.settings import IsolationLevel
 
 #: A function that marks the rows that its caller needs.
@@ -79,7 +79,7 @@ def _asked(operation: MicroOperation) -> MicroOperation:
     """A micro-operation before its answer was known."""
     if isinstance(operation, Send):
         return msgspec.structs.replace(operation, offset=None)
-    return operation if isinstance(operation, Reached) else Poll()
+    return operation if isinstance(operation, Reached | Effect) else Poll()
 
 
 def _event(rows: dict[str, list[Any]], names: Names) -> Event:
@@ -109,7 +109,7 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
 def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ...]:
     """The micro-operations behind one event's rows, which are in order of position."""
     polls: dict[int, dict[str, list[Record]]] = {}
-    micro: dict[int, Send | Reached | None] = {}
+    micro: dict[int, Send | Reached | Effect | None] = {}
     for row, kind in enumerate(rows["kind"]):
         position, key = rows["position"][row], names["key"][rows["key"][row]]
         if kind == schema.Kind.SEND:
@@ -117,6 +117,8 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
             micro[position] = Send(key, rows["value"][row], schema.or_none(rows["offset"][row]), record_key, tombstone)
         elif kind == schema.Kind.REACHED:
             micro[position] = Reached(key, rows["offset"][row], schema.or_none(rows["value"][row]))
+        elif kind == schema.Kind.EFFECT:
+            micro[position] = Effect(key, rows["value"][row], rows["offset"][row])
         elif kind in (schema.Kind.READ, schema.Kind.EMPTY, schema.Kind.BARE):
             micro[position] = None
             records = polls.setdefault(position, {})

@@ -9,9 +9,10 @@ but ``value``, where -1 is a payload that could not be decoded.
 since the run began | | process, type, function | the process, and the codes below | | instance | the client instance
 whose operation it is; from layout 3 on, -1 in a row of an older one | | position | micro-operation within the event,
 from 0; records of one poll share it, in the order received | | kind | see :class:`Kind` | | offset, value, defect |
-those of the record sent or read; of a drain, the log end offset; of REACHED, offset and since | | record_key, tombstone
-| of a record sent by a workload about keys; from layout 4 on | | node | broker that answered | | isolation | the code
-of a reader's isolation level; from layout 6 on, -1 in a row of an older one | | invoke_index, invoke_us | the
+those of the record sent or read; of a drain, the log end offset; of REACHED, offset and since; of EFFECT, the offset of
+the output and the value of the input | | record_key, tombstone | of a record sent by a workload about keys; from layout
+4 on | | node | broker that answered; of EFFECT, the place of the output | | isolation | the code of a reader's
+isolation level; from layout 6 on, -1 in a row of an older one | | invoke_index, invoke_us | the
 invocation that this event completes | | waited_us | derived: begin of the process's last ok poll that left the
 partition alone since its previous row there | | folded | the invocation says nothing that this completion does not say,
 so its rows may be left out | | error, detail | texts, or null; from layout 5 on the detail of a transaction has the id
@@ -79,6 +80,8 @@ class Kind(IntEnum):
     """Derived: the process polled once more, at ``waited_us``, after its last row of the partition."""
     REACHED = 9
     """A member or a group is at this offset of the partition."""
+    EFFECT = 10
+    """An output of an application was made of this record of the partition."""
 
 
 TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
@@ -103,6 +106,7 @@ MARKS: Final = tuple(
         Function.RECOVERY,
         Function.INVARIANT,
         Function.REFUSED,
+        Function.APPLICATION,
     )
 )
 

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from checkers import PartitionEnd
+from harness.ground.errors import HarnessError
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault, record_refused_attempts
 from harness.runs.phases.health import ends_of
@@ -126,7 +127,12 @@ class Phases:
         self._clock = world.clock
         self._recorder = recorder
         self.workload: Final = Workload(
-            spec.workload, spec.chosen(), clients=world.clients, clock=world.clock, recorder=recorder
+            spec.workload,
+            spec.chosen(),
+            clients=world.clients,
+            clock=world.clock,
+            recorder=recorder,
+            processes=None if spec.workload.application is None else world.instances,
         )
         self._healed_us = 0
         self._crash_recorder = CrashRecorder(self._record_fault)
@@ -153,6 +159,8 @@ class Phases:
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         record_refused_attempts(self._recorder, self._clock, self._world.refused_attempts())
         self.workload.mark("end")
+        if (applied := self.workload.application) is not None and applied.complaint:
+            raise HarnessError(applied.complaint)
         return RunReport(
             schedule=middle.schedule,
             sends=middle.sends,

@@ -92,7 +92,11 @@ class _Scheduled:
         self._player = Player(
             schedule,
             # The clients are the workload's in every world.
-            msgspec.structs.replace(world.target, clients=workload.producers),
+            msgspec.structs.replace(
+                world.target,
+                clients=workload.producers,
+                instances=None if workload.application is None else workload.application.instances,
+            ),
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
@@ -126,6 +130,8 @@ class _Scheduled:
         """
         if self._spec.workload.name != LISTED:
             self._until_well(WARM_UP_MS_MAX)
+        if (applied := self._workload.application) is not None:
+            self._world.drive(lambda: applied.ready, self._clock.now_us() + applied.plan.ready_limit_ms * 1000)
         planned_us = self._clock.now_us() + self._spec.workload.duration_ms * 1000
         self._player.start()
         self._rollout.start()

@@ -342,7 +342,8 @@ def _fetched(message: Message) -> Fetched:
     partition = f"{message.topic()}-{message.partition()}"
     key, value = message.key() or b"", message.value()
     if value is not None:
-        return Fetched(partition, message.offset(), key, value)
+        headers = tuple((name, content or b"") for name, content in message.headers() or ())
+        return Fetched(partition, message.offset(), key, value, headers=headers)
     header = dict(message.headers() or ()).get(PAYLOAD_HEADER) or b""
     return Fetched(partition, message.offset(), key, header, tombstone=True)
 

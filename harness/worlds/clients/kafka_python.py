@@ -317,7 +317,8 @@ def named(error: BaseException) -> str:
 
 def _fetched(record: Any) -> Fetched:
     if record.value is not None:
-        return Fetched(_name(record), record.offset, record.key or b"", record.value)
+        headers = tuple(record.headers) if record.headers else ()
+        return Fetched(_name(record), record.offset, record.key or b"", record.value, headers=headers)
     header = dict(record.headers).get(PAYLOAD_HEADER, b"")
     return Fetched(_name(record), record.offset, record.key or b"", header, tombstone=True)
 

@@ -22,7 +22,7 @@ from harness.worlds.hosts.namespaces import probe as probe_namespaces
 from harness.worlds.hosts.node_calls import NodeCall
 from harness.worlds.hosts.operator_commands import CommandedNodes, CommandEnd
 from harness.worlds.hosts.ports import ADDRESS_TAKEN, PORT_CHOICES, Ports
-from harness.worlds.hosts.processes import NAME_PREFIX, LocalProcess, attempt
+from harness.worlds.hosts.processes import NAME_PREFIX, TOKEN_VARIABLE, LocalProcess, attempt, end, marked_with
 from harness.worlds.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
 from harness.worlds.hosts.undo import undo_here, undo_kinds
 
@@ -31,6 +31,7 @@ __all__ = [
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "PORT_CHOICES",
+    "TOKEN_VARIABLE",
     "Address",
     "Clocks",
     "CommandEnd",
@@ -53,9 +54,11 @@ __all__ = [
     "SshHost",
     "attempt",
     "choose_throttle",
+    "end",
     "find_limit",
     "log_bytes",
     "make_disks",
+    "marked_with",
     "probe_disks",
     "probe_namespaces",
     "probe_slow_links",

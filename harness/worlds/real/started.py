@@ -184,6 +184,8 @@ class StartedCluster(RealCluster):
 
     @override
     def replica_logs(self) -> ReplicaLogs | None:
+        if self._spec.workload.application is not None:
+            return None  # what an application writes has no values of the history
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), *topics_of(self._spec.workload))
 
     def _make_disks(self, journal: Journal) -> Mapping[int, MountedDisk]:

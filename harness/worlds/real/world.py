@@ -28,9 +28,10 @@ from harness.worlds.clients import CLIENTS, ClientLibrary, RealClients, without_
 from harness.worlds.contract import DirectClient, NodeCrash, Replicas, World
 from harness.worlds.hosts import PORT_CHOICES
 from harness.worlds.real.clock import RealClock
+from harness.worlds.real.instances import LocalInstances
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
-from workloads import ClientCapability, RefusedAttempts, kind_of
+from workloads import ClientCapability, RefusedAttempts, kind_of, topics_of
 
 #: Clients give up at once; their threads get this time to notice.
 CLIENTS_LIMIT_S: Final = 10.0
@@ -130,6 +131,8 @@ class RealWorld(World):
         self._crashes: Sequence[NodeCrash] = ()
         self._running = False
         self._watches: Sequence[Watch] = ()
+        self._journal: Journal | None = None
+        self._instances: LocalInstances | None = None
 
     @property
     def clock(self) -> RealClock:
@@ -159,6 +162,30 @@ class RealWorld(World):
     @override
     def replicas(self) -> Replicas | None:
         return self._open_cluster().replicas
+
+    @property
+    @override
+    def instances(self) -> LocalInstances | None:
+        plan = self._spec.workload.application
+        if plan is None:
+            return None
+        if self._instances is None:
+            topics, settings, journal = topics_of(self._spec.workload), self._spec.chosen(), self._journal
+            if journal is None:
+                raise HarnessError("this world has not been opened; call open() first")
+            words = {
+                "bootstrap": ",".join(self.clients.bootstrap),
+                "input": topics[0],
+                "output": topics[-1],
+                "group": topics[0],
+                "session_timeout_ms": str(settings.session_timeout_ms),
+                "transaction_timeout_ms": str(settings.transaction_timeout_ms),
+            }
+            directory = self._directory / "application"
+            directory.mkdir(exist_ok=True)
+            self._instances = LocalInstances(plan, words, directory, journal, topics)
+            self._resources.callback(self._instances.close)
+        return self._instances
 
     def open(self) -> None:
         """Start or reach the cluster, and create the run's topic; tried again when a port was taken.
@@ -249,7 +276,7 @@ class RealWorld(World):
 
     def _opening(self) -> Opening:
         self._resources.enter_context(logs_diverted(self._directory / "logs" / "clients.log"))
-        journal = Journal(self._directory / FILE_NAME)
+        journal = self._journal = Journal(self._directory / FILE_NAME)
         self._resources.callback(journal.close)
         # Before the cluster: what the library lacks is said at once.
         library = self._libraries(require_kind(self._spec.world, RealTime), self._directory, self._resources)

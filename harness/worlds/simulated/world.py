@@ -119,6 +119,10 @@ class SimulatedWorld:
         """The cluster under attack."""
         return self._cluster.target
 
+    @property
+    def instances(self) -> None:
+        """None always: a program of somebody's own runs in real time."""
+
     def open(self) -> None:
         """Start the cluster and create the topic; return when every log partition has a leader and a full ISR.
 

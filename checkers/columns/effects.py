@@ -1,0 +1,150 @@
+"""The inputs of applications under test, and their effects, as arrays.
+
+An *input* is a different value of a log partition whose history has an application. Its effects are the rows of kind
+EFFECT that name it. O(n log n) in the rows of final reads and of effects; None where no history has an application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from checkers.columns.ids import Flags, Numbers, dense_ids
+from checkers.columns.log_rows import LogRows
+from workloads import ApplicationFacts, number_of
+from workloads.history import NONE, OK, Kind
+
+
+@dataclass(frozen=True)
+class EffectRows:
+    """Inputs and effects of a log; "input" means a value id of it.
+
+    Attributes:
+        facts: by history, its application, or None.
+        effects: rows of effects that readers of the run's level read (int64).
+        source: int64 by effect: the input, -1 where it names none that any client tried to send.
+    """
+
+    log: LogRows
+    facts: Sequence[ApplicationFacts | None]
+    effects: Numbers
+    source: Numbers
+
+    def of(self, value: int) -> ApplicationFacts:
+        """The application of an input's history."""
+        return self.at(int(self.log.values.partition[value]))
+
+    def at(self, partition: int) -> ApplicationFacts:
+        """The application of a log partition's history."""
+        facts = self.facts[int(self.log.partition_history[partition])]
+        assert facts is not None, "only histories with an application have effects"  # noqa: S101
+        return facts
+
+    def _by_input(self, fact: Sequence[int]) -> Numbers:
+        """A number of each history, by input."""
+        numbers: Numbers = np.array(fact, dtype=np.int64)[self.log.partition_history[self.log.values.partition]]
+        return numbers
+
+    @cached_property
+    def applied(self) -> Flags:
+        """``bool[input]``: its history has an application."""
+        return self._by_input([facts is not None for facts in self.facts]) > 0
+
+    @cached_property
+    def told(self) -> Flags:
+        """``bool[input]``: the output was read to its end, so that the lack of an effect is a fact."""
+        return self._by_input([facts is not None and not facts.unread for facts in self.facts]) > 0
+
+    @cached_property
+    def place(self) -> Numbers:
+        """``int64[input]``: the largest offset at which final readers read it; -1 where they did not."""
+        place = np.full(len(self.log.values), NONE, dtype=np.int64)
+        np.maximum.at(place, self.log.value_id[self.log.final_reads], self.log.offset[self.log.final_reads])
+        return place
+
+    @cached_property
+    def copies(self) -> Numbers:
+        """``int64[input]``: the offsets at which final readers read it."""
+        rows = self.log.final_reads
+        pairs = np.unique(np.stack([self.log.value_id[rows], self.log.offset[rows]]), axis=1)
+        copies: Numbers = np.bincount(pairs[0], minlength=len(self.log.values))
+        return copies
+
+    @cached_property
+    def wanted(self) -> Flags:
+        """``bool[input]``: the application makes outputs of it, by the shape that the plan states."""
+        every = self._by_input([1 if facts is None else facts.every for facts in self.facts])
+        wanted = np.ones(len(every), dtype=bool)
+        for value in np.flatnonzero(every > 1).tolist():
+            wanted[value] = number_of(int(self.log.values.number[value])) % int(every[value]) == 0
+        return wanted
+
+    @cached_property
+    def each(self) -> Numbers:
+        """``int64[input]``: the outputs that an application makes of an input."""
+        return self._by_input([1 if facts is None else facts.outputs_each for facts in self.facts])
+
+    @cached_property
+    def due(self) -> Numbers:
+        """``int64[input]``: the outputs that it must have: for each of its places in the log."""
+        due: Numbers = self.copies * self.each * (self.wanted & self.applied)
+        return due
+
+    @cached_property
+    def made(self) -> Numbers:
+        """``int64[input]``: its effects."""
+        made: Numbers = np.bincount(self.source[self.source >= 0], minlength=len(self.log.values))
+        return made
+
+    @cached_property
+    def passed(self) -> Flags:
+        """``bool[input]``: the application will not do it any more.
+
+        Its group has committed past it; or, where the group has committed nothing, a later input of the log partition
+        has an effect.
+        """
+        partition = self.log.values.partition
+        upto = np.zeros(self.log.partition_count, dtype=np.int64)
+        has = self.made > 0
+        np.maximum.at(upto, partition[has], self.place[has])
+        for number, key in enumerate(self.log.partition_key):
+            facts = self.facts[int(self.log.partition_history[number])]
+            if facts is not None and facts.committed:
+                upto[number] = facts.committed.get(key, 0)
+        passed: Flags = self.place < upto[partition]
+        return passed
+
+    @property
+    def lacking(self) -> Flags:
+        """``bool[input]``: it is in the log and lacks an effect that it must have."""
+        lacking: Flags = self.told & (self.made < self.due)
+        return lacking
+
+    def rows_of(self, inputs: Numbers) -> Numbers:
+        """A row of the final read of each of these inputs; -1 for one that was not read."""
+        row = np.full(len(self.log.values), NONE, dtype=np.int64)
+        row[self.log.value_id[self.log.final_reads]] = self.log.final_reads
+        rows: Numbers = row[inputs]
+        return rows
+
+
+def effect_rows(log: LogRows) -> EffectRows | None:
+    """The inputs and effects of ``log``."""
+    if not any(log.applications):
+        return None
+    effects = np.flatnonzero((log.kind == Kind.EFFECT) & (log.type == OK))
+    values, count = log.values, len(log.values)
+    ids = dense_ids(
+        np.concatenate([values.partition, log.partition[effects]]),
+        np.concatenate([values.number, log.value[effects]]),
+        log.partition_count,
+    )
+    value_of = np.full(len(ids), NONE, dtype=np.int64)
+    value_of[ids.of[:count]] = np.arange(count)
+    source = value_of[ids.of[count:]]
+    known = source >= 0
+    source[known] = np.where(log.attempted[source[known]], source[known], NONE)
+    return EffectRows(log, log.applications, effects, source)

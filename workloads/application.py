@@ -1,0 +1,274 @@
+"""A run with somebody's own program in the middle: it reads the input, and what it writes is read.
+
+The program's instances are looked after by :class:`workloads.instances.Instances`. After healing the program has time
+to catch up; then it is ended in order, its output is read to the end at both isolation levels, and all effects are
+written into the history. In which order, :mod:`workloads.application_closings` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from workloads.application_facts import ApplicationFacts
+from workloads.application_ids import finder
+from workloads.application_plan import ApplicationPlan
+from workloads.client import Fetched, Membership, Offsets
+from workloads.consumers import Consumers, Readers
+from workloads.effects import LAST, Effects, Unrecorded
+from workloads.final_read import Drain
+from workloads.instance import SendCounts, Writers
+from workloads.instances import InstanceProcesses, Instances
+from workloads.operations import HARNESS, Event, EventType, Function, Poll, Recorder
+from workloads.recovery import RecoveryWrites
+from workloads.settings import IsolationLevel, Settings
+from workloads.stable_offsets import StableOffsets
+
+#: Pause between questions what the group has committed.
+ASK_MS: Final = 500
+#: Silence of the output after which an application that lacks nothing has caught up.
+QUIET_MS: Final = 1_500
+#: The same of one whose group has committed the end of the input, though inputs lack effects.
+PASSED_QUIET_MS: Final = 3_000
+#: An application that lacks nothing may still have to commit: longer than clients' libraries wait with that.
+COMMITS_LATE_MS: Final = 12_000
+OUTPUT_READERS: Final = 1
+
+
+class ApplicationRun:
+    """The application of one run, as its readers of the break phase (:class:`workloads.roles.Reading`).
+
+    ``stop`` lets it go on: it has to catch up.
+
+    Attributes:
+        instances: its instances, for faults.
+        recorder: the recorder for producers of inputs.
+    """
+
+    def __init__(
+        self,
+        plan: ApplicationPlan,
+        settings: Settings,
+        readers: Readers,
+        writers: Writers,
+        partitions: tuple[Sequence[str], Sequence[str]],
+        *,
+        processes: InstanceProcesses,
+        group: str,
+    ) -> None:
+        self.plan, self._settings = plan, settings
+        self._readers, self._writers, self._processes = readers, writers, processes
+        self._inputs, self._outputs = partitions
+        self._group = group
+        self.instances = Instances(plan, processes, readers.clock)
+        self.effects = Effects(plan, finder(plan.id), *partitions, readers.recorder)
+        self._live: Consumers | None = None
+        self._levels_read: list[Drain] = []
+        self._stable: StableOffsets | None = None
+        self.committed: dict[str, int] = {}
+        self.waited_ms = 0
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of the producers of inputs."""
+        return self.effects
+
+    @property
+    def records_read(self) -> int:
+        """The outputs that were read meanwhile."""
+        return 0 if self._live is None else self._live.records_read
+
+    @property
+    def ready(self) -> bool:
+        """True if its instances say that they are ready, or, where the plan does not say how, once an output is there.
+
+        An application that ends again and again is as ready as it will be.
+        """
+        if self.instances.hopeless:
+            return True
+        return self.instances.ready if self.plan.ready else self.effects.last_us > 0
+
+    @property
+    def complaint(self) -> str:
+        """Say that no output had an id, so that nothing is known of any input; "" if one had."""
+        if self.effects.named or self.effects.nameless is None:
+            return ""
+        return (
+            f"no output of the application has the id of an input at {self.plan.id!r}; the first one is "
+            f"{self.effects.nameless!r}: say where it is by id = under [application], or let the application copy it"
+        )
+
+    def start(self) -> None:
+        """Start the instances, and read the output from now on."""
+        self.instances.start_all()
+        self._live = Consumers(self._of_outputs(self._readers, counts=True), self._outputs, OUTPUT_READERS)
+        self._live.start()
+
+    def stop(self) -> None:
+        """Let it go on: it catches up with what was written (:meth:`catch_up`)."""
+
+    def catch_up(self) -> CatchingUp:
+        """Wait until it has caught up."""
+        return CatchingUp(self, self._readers, self._inputs, self._group)
+
+    def end_instances(self) -> InstancesEnding:
+        """Ask every instance to end."""
+        return InstancesEnding(self)
+
+    def write_last(self) -> RecoveryWrites:
+        """Let a plain record be the last one of the output: behind it no reader waits for the marker of a transaction.
+
+        It is no output, and the history does not have it.
+        """
+        writers = self._writers._replace(
+            recorder=Unrecorded(), counts=SendCounts(), make=lambda _partition, _key, _value, _size: (LAST, LAST)
+        )
+        writes = RecoveryWrites(writers, self._outputs, acks=self._settings.acks)
+        writes.start()
+        return writes
+
+    def await_stable(self) -> StableOffsets:
+        """Ask whether transactions are open in the output."""
+        self._stable = StableOffsets(self._readers._replace(recorder=Unrecorded()), self._settings)
+        self._stable.start(self._outputs)
+        return self._stable
+
+    def stop_reading(self) -> None:
+        """Stop the reader of the break phase."""
+        if self._live is not None:
+            self._live.stop()
+
+    def read(self, level: IsolationLevel) -> Drain:
+        """Let a fresh reader read the output to its end at this level."""
+        counts = level == self._readers.isolation
+        readers = self._of_outputs(self._readers if counts else self._readers.other_level, counts=counts)
+        held = self._stable.held if self._stable is not None and level == "read_committed" else {}
+        drain = Drain(readers, self._outputs, unhealthy=held, consumers=OUTPUT_READERS)
+        if counts:
+            self._levels_read.append(drain)
+        drain.start()
+        return drain
+
+    def tell(self) -> None:
+        """Write all effects, and what became of the application, into the history."""
+        clock, record = self._readers.clock, self._readers.recorder.record
+        for event in self.effects.events(clock.now_us()):
+            record(event)
+        plan = self.plan
+        facts = ApplicationFacts(
+            shape=plan.shape,
+            outputs_each=plan.outputs_of_each,
+            every=plan.every if plan.shape == "some" else 1,
+            promise=plan.promise,
+            group=self._group,
+            inputs=tuple(self._inputs),
+            outputs=tuple(self._outputs),
+            unread=self._unread(),
+            committed=self.committed,
+            exits=tuple(self.instances.exits),
+            crash_loops=self.instances.crash_loops,
+            starts=self.instances.starts,
+            waited_ms=self.waited_ms,
+            topics=self._processes.other_topics(),
+        )
+        record(
+            Event(
+                time_us=clock.now_us(),
+                process=HARNESS,
+                type=EventType.INFO,
+                function=Function.APPLICATION,
+                detail=msgspec.json.encode(facts).decode(),
+            )
+        )
+
+    def _unread(self) -> dict[str, str]:
+        if self.effects.overflowed:
+            return dict.fromkeys(self._outputs, "there are more outputs than are remembered")
+        read = {name for drain in self._levels_read for name in drain.ends}
+        held = {} if self._stable is None else self._stable.held
+        return {
+            name: held.get(name, "its end was not reached in time: raise drain_limit_ms")
+            for name in self._outputs
+            if name not in read
+        }
+
+    def _of_outputs(self, readers: Readers, *, counts: bool) -> Readers:
+        """Readers of outputs, whose own operations are not in the history."""
+
+        def decode(records: Sequence[Fetched]) -> Poll:
+            return self.effects.read(counts, readers.clock.now_us(), records)
+
+        return readers._replace(recorder=Unrecorded(), decode=decode)
+
+
+class CatchingUp:
+    """The wait until an application has caught up (:class:`workloads.closings.Work`)."""
+
+    def __init__(self, run: ApplicationRun, readers: Readers, inputs: Sequence[str], group: str) -> None:
+        self._run, self._clock, self._inputs = run, readers.clock, tuple(inputs)
+        self._begun_us = self._clock.now_us()
+        self._consumer = readers.clients.consumer(readers.new_process(), Membership(group=group))
+        self._ends: dict[str, int] = {}
+        self._over = False
+        self._ask()
+
+    @property
+    def finished(self) -> bool:
+        """True if every input has its effect and is committed, or the group has passed them all."""
+        run, now_us = self._run, self._clock.now_us()
+        if run.instances.hopeless:
+            return True
+        quiet_ms = (now_us - max(run.effects.last_us, self._begun_us)) // 1000
+        if not run.effects.pending:
+            patient = now_us - self._begun_us < COMMITS_LATE_MS * 1000 and run.committed and not self._passed
+            return quiet_ms >= QUIET_MS and not patient
+        return self._passed and quiet_ms >= PASSED_QUIET_MS
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._over = True
+        self._run.waited_ms = (self._clock.now_us() - self._begun_us) // 1000
+        self._consumer.close()
+
+    @property
+    def _passed(self) -> bool:
+        """True if the group has committed the end of each log partition that has records."""
+        committed = self._run.committed
+        return len(self._ends) == len(self._inputs) and all(
+            committed.get(name, 0) >= end for name, end in self._ends.items()
+        )
+
+    def _ask(self) -> None:
+        if not self._over:
+            self._consumer.end_offsets(self._inputs, self._ends_known)
+
+    def _ends_known(self, answer: Offsets) -> None:
+        self._ends |= answer.offsets
+        if not self._over:
+            assert self._consumer.commits is not None  # noqa: S101 - it was made with a membership
+            self._consumer.commits.ask_committed(self._inputs, self._committed_known)
+
+    def _committed_known(self, answer: Offsets) -> None:
+        self._run.committed |= answer.offsets
+        if not self._over:
+            self._clock.call_at(self._clock.now_us() + ASK_MS * 1000, self._ask)
+
+
+class InstancesEnding:
+    """The end of all instances (:class:`workloads.closings.Work`)."""
+
+    def __init__(self, run: ApplicationRun) -> None:
+        self._run = run
+        run.instances.ask_all_to_end()
+
+    @property
+    def finished(self) -> bool:
+        """True if none runs."""
+        return self._run.instances.all_ended
+
+    def end(self) -> None:
+        """Kill what is left, and what was left behind."""
+        self._run.instances.kill_all()
+        self._run.stop_reading()

@@ -1,0 +1,58 @@
+"""What a run says in the end about the application under test, as the detail of an event ``APPLICATION``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from workloads.application_plan import ApplicationPromise, Shape
+
+
+class InstanceExit(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an instance that nothing of the run asked for.
+
+    Attributes:
+        instance: its number.
+        time_us: when that was noticed, in microseconds of the run.
+        exit: how it ended ("status 1", "signal 11").
+        lived_ms: how long it had run.
+        words: the end of what it had printed.
+    """
+
+    instance: int
+    time_us: int
+    exit: str
+    lived_ms: int
+    words: str
+
+
+class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """An application at the end of a run.
+
+    Attributes:
+        shape, outputs_each, every, promise: as the plan has them; ``outputs_each`` is 1 but in ``many``.
+        group: the group that it was told to read as.
+        inputs: the log partitions of its input.
+        outputs: the log partitions of its output. The events of effects name them by their place here.
+        unread: those that were not read to their end, and why: what was not read there proves nothing.
+        committed: by log partition of the input, the offset that its group has committed; none where it has none.
+        exits: the ends of instances that nobody asked for, in order of time.
+        crash_loops: the instances that were left alone because they ended at once again and again.
+        starts: how often an instance was started.
+        waited_ms: how long it was waited for after healing.
+        topics: topics that were made beside those of the run, by the application itself.
+    """
+
+    shape: Shape
+    outputs_each: int
+    every: int
+    promise: ApplicationPromise
+    group: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    unread: dict[str, str] = {}
+    committed: dict[str, int] = {}
+    exits: tuple[InstanceExit, ...] = ()
+    crash_loops: tuple[int, ...] = ()
+    starts: int = 0
+    waited_ms: int = 0
+    topics: tuple[str, ...] = ()

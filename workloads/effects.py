@@ -1,0 +1,146 @@
+"""The inputs of an application and their effects: what was acknowledged, what was read of the output, what is left.
+
+Readers of the output are ordinary ones (:mod:`workloads.consumers`) that decode ids, and whose own operations are not
+in the history: it has the effects, once, when the output was read to its end at both isolation levels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from workloads.application_ids import FindsId, number_of, quoted
+from workloads.application_payloads import InputId, input_of
+from workloads.application_plan import ApplicationPlan
+from workloads.client import Fetched
+from workloads.operations import HARNESS, Effect, Event, EventType, Function, Poll, Record, Recorder, Send
+from workloads.values import NO_VALUE
+
+#: Outputs that are remembered; what comes after them is not looked at, and the output counts as not read.
+OUTPUTS_MAX: Final = 2_000_000
+#: Effects of one event.
+EFFECTS_AN_EVENT: Final = 10_000
+#: The key, and the payload, of the record that ends each log partition of the output.
+LAST: Final = b"ackproof: the end"
+
+
+class Unrecorded:
+    """A recorder (:class:`workloads.Recorder`) that writes nothing down."""
+
+    def record(self, event: Event) -> None:
+        """Pass over it."""
+
+
+class _Output(msgspec.Struct):
+    """One output: its input, None where it names none, and whether readers of the run's level saw it."""
+
+    source: InputId | None
+    counts: bool
+
+
+class Effects:
+    """The effects of all inputs of one run.
+
+    Attributes:
+        last_us: when something new was read of the output, in microseconds of the run.
+        nameless: an output in which no id was, None before there was one.
+        named: True once an output had an id.
+        overflowed: True if there were more outputs than are remembered.
+    """
+
+    def __init__(
+        self,
+        plan: ApplicationPlan,
+        finds_id: FindsId,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        recorder: Recorder,
+    ) -> None:
+        self._plan, self._finds_id = plan, finds_id
+        self._inputs = frozenset(inputs)
+        self._first_input = inputs[0]
+        self._outputs: dict[str, dict[int, _Output]] = {name: {} for name in outputs}
+        self._recorder = recorder
+        self._due: dict[InputId, int] = {}
+        self._made: Counter[InputId] = Counter()
+        self._remembered = 0
+        self.last_us = 0
+        self.nameless: str | None = None
+        self.named = self.overflowed = False
+
+    @property
+    def pending(self) -> int:
+        """The acknowledged inputs that lack an effect."""
+        return len(self._due)
+
+    def record(self, event: Event) -> None:
+        """Write down what producers do, and know the inputs that were acknowledged (:class:`workloads.Recorder`)."""
+        self._recorder.record(event)
+        if event.function is Function.SEND and event.type is EventType.OK:
+            for sent in event.micro:
+                if isinstance(sent, Send):
+                    self._expect(InputId(sent.partition, sent.value))
+
+    def read(self, counts: bool, now_us: int, records: Sequence[Fetched]) -> Poll:
+        """Take outputs in; what a reader needs to know of them is the answer."""
+        read: dict[str, list[Record]] = {}
+        for output in records:
+            read.setdefault(output.partition, []).append(Record(output.offset, NO_VALUE))
+            if output.key == LAST:
+                continue
+            known = self._outputs[output.partition].get(output.offset)
+            if known is None:
+                self._take(output, counts, now_us)
+            elif counts and not known.counts:
+                known.counts = True
+                self._count(known.source)
+        return Poll({name: tuple(received) for name, received in read.items()})
+
+    def events(self, now_us: int) -> Iterator[Event]:
+        """Every effect, as events of the history."""
+        for place, outputs in enumerate(self._outputs.values()):
+            for counts, kind in ((True, EventType.OK), (False, EventType.FAIL)):
+                micro = [
+                    Effect(self._first_input, NO_VALUE, offset)
+                    if output.source is None
+                    else Effect(output.source.partition, output.source.value, offset)
+                    for offset, output in sorted(outputs.items())
+                    if output.counts is counts
+                ]
+                event = partial(Event, time_us=now_us, process=HARNESS, type=kind, function=Function.EFFECT, node=place)
+                for begin in range(0, len(micro), EFFECTS_AN_EVENT):
+                    yield event(micro=tuple(micro[begin : begin + EFFECTS_AN_EVENT]))
+
+    def _take(self, output: Fetched, counts: bool, now_us: int) -> None:
+        if self._remembered >= OUTPUTS_MAX:
+            self.overflowed = True
+            return
+        self._remembered += 1
+        self.last_us = now_us
+        text = self._finds_id(output)
+        source = None if text is None else input_of(text)
+        if source is not None and source.partition not in self._inputs:
+            source = None
+        if source is None:
+            self.nameless = self.nameless or quoted(output)
+        else:
+            self.named = True
+        self._outputs[output.partition][output.offset] = _Output(source, counts)
+        if counts:
+            self._count(source)
+
+    def _expect(self, source: InputId) -> None:
+        if self._plan.shape == "some" and number_of(source.value) % self._plan.every:
+            return
+        if self._made[source] < self._plan.outputs_of_each:
+            self._due[source] = self._plan.outputs_of_each
+
+    def _count(self, source: InputId | None) -> None:
+        if source is not None:
+            self._made[source] += 1
+            if self._made[source] >= self._plan.outputs_of_each:
+                self._due.pop(source, None)
