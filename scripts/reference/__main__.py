@@ -18,3 +18,6 @@ PRICES.write_bytes(prices())
 for finding in product_findings().values():
     page = affected.PAGES / finding.page
     page.write_text(affected.with_affected(page.read_text(encoding="utf-8"), finding), encoding="utf-8")
+affected.INDEX.write_text(
+    affected.with_findings(affected.INDEX.read_text(encoding="utf-8"), product_findings().values()), encoding="utf-8"
+)

@@ -1,8 +1,9 @@
-"""The section of a finding's page that says who is affected, and what to do: made of ``known_defects.toml``."""
+"""Parts of documents that are made of ``known_defects.toml``: the list of findings, and how the page of each begins."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +11,13 @@ from harness.ground.known_defects import Defect, ProductFinding
 from scripts.reference.markdown import bullets, wrapped
 
 PAGES: Final = Path(__file__).parents[2] / "docs" / "findings"
+INDEX: Final = PAGES.parent / "index.md"
+#: Letters to those who can mend a finding, by number; not sent where the finding was not reported.
+REPORTS: Final = PAGES / "reports"
 BEGIN: Final = "<!-- made of harness/ground/known_defects.toml by `make reference` -->"
 END: Final = "<!-- until here -->"
+#: The first heading of a finding's page after its title.
+HEADING: Final = "## Who is affected, and what to do\n"
 #: The part of a page that is made, its marks included.
 MADE: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
@@ -28,15 +34,32 @@ def _reported(finding: ProductFinding) -> str:
     names = [defect.name for defect in finding.defect]
     others = [name for name in names if not name.startswith("finding-")]
     by_others = [f"{', '.join(others)}, by others"] if others else []
-    own = [finding.reported or "the rest not yet" if others else finding.reported or "not yet"]
+    report = f" ([report](reports/{finding.number}.md))" * (REPORTS / f"{finding.number}.md").exists()
+    own = [finding.reported or ("the rest not yet" if others else "not yet") + report]
     return f"Reported: {'; '.join(by_others + own * (others != names))}."
 
 
 def with_affected(page: str, finding: ProductFinding) -> str:
-    """The page with this section made again; a page without its marks is refused."""
+    """The page with its title and this section made again; a page without marks is refused."""
+    text = _made_again(page, affected(finding), f"docs/findings/{finding.page}")
+    return "".join([f"# {_as_heading(finding.title)}\n\n", *text.partition(HEADING)[1:]])
+
+
+def with_findings(page: str, findings: Iterable[ProductFinding]) -> str:
+    """The index of the documents with its list of findings made again."""
+    links = [f"[{each.number}: {each.title}](findings/{each.page})" for each in findings]
+    return _made_again(page, "\n\n".join([BEGIN, bullets(links), END]), "docs/index.md")
+
+
+def _made_again(page: str, made: str, name: str) -> str:
     if not MADE.search(page):
-        raise ValueError(f"docs/findings/{finding.page} has no section between {BEGIN} and {END}")
-    return MADE.sub(lambda _: affected(finding), page)
+        raise ValueError(f"{name} has no section between {BEGIN} and {END}")
+    return MADE.sub(lambda _: made, page)
+
+
+def _as_heading(title: str) -> str:
+    """Names of programs keep their small letter."""
+    return title if title.startswith(("librdkafka", "kafka-python")) else title[0].upper() + title[1:]
 
 
 def _points(defect: Defect, name: str) -> tuple[str, ...]:
