@@ -39,6 +39,9 @@ def end(number, frame):
     leave()
     sys.exit(130)
 note(" ".join([command, *rest]))
+if command == "release":
+    print("4.4.0 was not judged")
+    sys.exit(2)
 if command == "heal" and os.path.exists("unhealed"):
     sys.exit(70)
 if command == "heal" and os.path.exists("slow"):
@@ -289,6 +292,16 @@ def test_what_an_installation_needs_is_said(tmp_path: Path) -> None:
         (tmp_path / "few" / name).symlink_to(str(shutil.which(name)))
     ran = script("install", ACKPROOF="a-wheel", PATH=str(tmp_path / "few"))
     assert (ran.returncode, ran.stderr) == (70, "xz is missing: install the packages xz-utils and util-linux\n")
+
+
+def test_releases_that_were_not_judged_fail_the_weekly_job_and_are_on_its_page() -> None:
+    ran = script("releases", ACKPROOF_SUMMARY="summary")
+    assert (ran.returncode, ran.stdout) == (2, "4.4.0 was not judged\n")
+    assert Path("summary").read_text() == ran.stdout
+    assert calls() == [["release", "--newest"]]
+    workflow = (ROOT / "ci" / "github-releases.yml").read_text(encoding="utf-8")
+    assert workflow.rstrip().endswith("run: ackproof/run.sh releases")
+    assert "cron" in workflow
 
 
 def test_its_first_lines_are_its_help() -> None:
