@@ -5,7 +5,7 @@ The Spark job distributes the same: its workers call :func:`judge_each`, its dri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -29,14 +29,23 @@ from workloads.history import SCHEMA, HistoryError, Origin, Rows, cluster, joine
 
 
 def judge_each(
-    units: Sequence[Unit], shown: int | None, proofs: Mapping[int, Numbers] | None = None
+    units: Sequence[Unit],
+    shown: int | None,
+    proofs: Mapping[int, Numbers] | None = None,
+    judged: Callable[[RowBatch], None] = lambda _: None,
 ) -> list[PartialVerdict]:
-    """Judge units together. A history that cannot be read has a ``problem`` that says why."""
+    """Judge units together, and call ``judged`` with their rows.
+
+    A history that cannot be read has a ``problem`` that says why.
+    """
     try:
-        return judge_batch(load_units(units, proofs), shown=shown)
+        batch = load_units(units, proofs)
+        parts = judge_batch(batch, shown=shown)
+        judged(batch)
+        return parts
     except Exception as error:  # one damaged history must not take the verdicts of thousands with it
         if len(units) > 1:
-            return [part for unit in units for part in judge_each([unit], shown, proofs)]
+            return [part for unit in units for part in judge_each([unit], shown, proofs, judged)]
         expected = isinstance(error, (HistoryError, OSError))
         why = f"{units[0].path} cannot be judged ({type(error).__name__}: {error}); please report it"
         problem = str(error) if expected else why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from checkers.columns.phases import Mark, RunMarks
 from checkers.columns.transactions import TransactionRows, decoded, transactions_of
 from checkers.histories.stores import open_history, place_of
 from workloads import CleanerTimes, Function, refusal
+from workloads.garbage_collection import without_collecting
 from workloads.history import (
     FAIL,
     FUNCTION_CODE,
@@ -123,6 +124,7 @@ class HistoryPart:
     cleaner_times: Mapping[int, CleanerTimes] = field(default_factory=dict)
 
 
+@without_collecting()  # Rows and their details have no cycles.
 def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> RowBatch:
     """Read units of histories. Units of one history must follow each other.
 
@@ -131,7 +133,7 @@ def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = Non
     Raises:
         workloads.history.HistoryError: a file is no history of a layout that this version knows, or cannot be read.
     """
-    batch = assemble(units, [_read(unit) for unit in units])
+    batch = assemble(units, [_read(unit, _read_part) for unit in units])
     proven = [
         pack_operation(np.full(1, local), proofs[history])
         for local, history in enumerate(batch.histories)
@@ -149,6 +151,16 @@ def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | 
         except HistoryError:
             continue
         yield batch
+
+
+def load_bare(units: Iterable[tuple[Any, ...]]) -> Iterator[RowBatch]:
+    """Load units one by one as :func:`load_each` does, without what details tell of their rows."""
+    for unit in (Unit(*unit) for unit in units):
+        try:
+            part = _read(unit, _read_bare)
+        except HistoryError:
+            continue
+        yield assemble([unit], [part])
 
 
 def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
@@ -233,30 +245,43 @@ def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumn
     return GroupColumns(group, group_names, static, static_names, generation)
 
 
-def _read(unit: Unit) -> HistoryPart:
+def _read(unit: Unit, read: Callable[[Unit], HistoryPart]) -> HistoryPart:
     try:
-        return _read_part(unit)
+        return read(unit)
     except HistoryError:
         raise
     except (OSError, pa.ArrowException, LookupError, ValueError) as error:  # damaged pages
         raise HistoryError(f"{unit.path} cannot be read ({error}); restore the file") from error
 
 
+def _facts(file: pq.ParquetFile) -> tuple[dict[str, Any], list[str]]:
+    """What the file says of its history, and the columns to be read of it beside the details."""
+    metadata = file.schema_arrow.metadata
+    subjects = Subjects(*(metadata.get(name) == b"true" for name in META_SUBJECTS))
+    facts = {
+        "complete": metadata.get(META_COMPLETE) != b"false",
+        "events": int(metadata.get(META_EVENTS, b"0")),
+        "joined": metadata.get(META_JOINED) == b"true",
+        "subjects": subjects,
+    }
+    stored = frozenset(file.schema_arrow.names)
+    return facts, ["key", _ERROR, *COLUMNS, *(name for name in _special(subjects) if name in stored)]
+
+
+def _read_bare(unit: Unit) -> HistoryPart:
+    with open_history(place_of(unit.path)) as file:
+        facts, wanted = _facts(file)
+        groups = range(file.num_row_groups) if unit.groups is None else unit.groups
+        table = file.read_row_groups(list(groups), columns=wanted, use_threads=False)
+        return _bare_part(table, phases=file.schema_arrow.empty_table(), **facts)
+
+
 def _read_part(unit: Unit) -> HistoryPart:
     with open_history(place_of(unit.path)) as file:
-        metadata = file.schema_arrow.metadata
-        subjects = Subjects(*(metadata.get(name) == b"true" for name in META_SUBJECTS))
-        facts: dict[str, Any] = {
-            "complete": metadata.get(META_COMPLETE) != b"false",
-            "events": int(metadata.get(META_EVENTS, b"0")),
-            "joined": metadata.get(META_JOINED) == b"true",
-            "subjects": subjects,
-        }
-        stored = frozenset(file.schema_arrow.names)
-        wanted = ["key", _ERROR, *COLUMNS, *(name for name in _special(subjects) if name in stored)]
+        facts, wanted = _facts(file)
         if unit.groups is None:
             return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
-        with_details = ["detail"] if 0 in unit.groups or any(subjects) else []
+        with_details = ["detail"] if 0 in unit.groups or any(facts["subjects"]) else []
         table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
         return part_of(table, phases=None if 0 in unit.groups else _marks(file), **facts)
 
@@ -287,18 +312,17 @@ def part_of(
 
     A send that failed in a transaction that was committed is no acknowledged write.
     """
-    moments = _phases(table if phases is None else phases)
-    partition, names = _partitions(table)
-    kept = _slice(partition)
-    wanted = (*COLUMNS, *_special(subjects))
-    table = completed(table, wanted)
-    columns: Columns = {name: _numpy(table, name)[kept] for name in wanted}
-    columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
-    if subjects.transactions:
-        set_levels_apart(columns)
-    part = HistoryPart(columns, names, moments, complete, events, joined)
+    part = _bare_part(
+        table,
+        complete=complete,
+        events=events,
+        joined=joined,
+        subjects=subjects,
+        phases=table if phases is None else phases,
+    )
     if not any(subjects):
         return part
+    columns, names, kept = part.columns, part.names, _slice(_partitions(table)[0])
     codes, details = _details(table)
     groups = groups_of(columns, codes[kept], details) if subjects.groups else None
     transactions = transactions_of(columns, names, codes[kept], details) if subjects.transactions else None
@@ -307,6 +331,21 @@ def part_of(
         columns["type"][[*transactions.failed]] = FAIL
     cleaner_times = _cleaner_times(columns, codes[kept], details) if subjects.ages or subjects.keys else {}
     return replace(part, groups=groups, transactions=transactions, cleaner_times=cleaner_times)
+
+
+def _bare_part(
+    table: pa.Table, *, complete: bool, events: int, joined: bool, subjects: Subjects, phases: pa.Table
+) -> HistoryPart:
+    """The same without what details tell of rows."""
+    partition, names = _partitions(table)
+    kept = _slice(partition)
+    wanted = (*COLUMNS, *_special(subjects))
+    filled = completed(table, wanted)
+    columns: Columns = {name: _numpy(filled, name)[kept] for name in wanted}
+    columns |= {"refusal": _refusals(filled)[kept], "partition": partition[kept]}
+    if subjects.transactions:
+        set_levels_apart(columns)
+    return HistoryPart(columns, names, _phases(phases), complete, events, joined)
 
 
 def _cleaner_times(columns: Columns, codes: Numbers, details: Sequence[str]) -> dict[int, CleanerTimes]:

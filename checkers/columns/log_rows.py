@@ -274,14 +274,17 @@ class LogRows:
         """Rows of writes of transactions of our own that an ok poll read, so that they were committed."""
         if self.transactions is None:
             return np.zeros(0, dtype=np.int64)
-        own = self.sends[self.transactions.own[self.sends]]
-        seen: Numbers = own[self.seen_committed[self.value_id[own]]]
-        return seen
+        return self._read_of(self.sends[self.transactions.own[self.sends]])
+
+    def _read_of(self, sends: Numbers) -> Numbers:
+        read: Numbers = sends[self.seen_committed[self.value_id[sends]]]
+        return read
 
     @property
     def proofs(self) -> Numbers:
         """Event indexes (int64, ascending) of the uncertain operations and the transactions proved here."""
-        return np.unique(self.index[np.concatenate([self._proved, self.seen_transactions])])
+        written = self.sends[self.function[self.sends] == _TXN]
+        return np.unique(self.index[np.concatenate([self._proved, self._read_of(written)])])
 
     def operation(self, rows: Numbers) -> Numbers:
         """The operations of these rows as single numbers (int64)."""

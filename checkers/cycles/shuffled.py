@@ -1,15 +1,15 @@
 """Cycles of a history that is too large for one look: its dependencies are brought together and trimmed in Spark.
 
-Workers emit the tight dependencies of their log partitions. Spark groups them by window of time, so that no worker gets
-all of a history, and trims the windows together (:mod:`checkers.cycles.windows`). A few operations are left. They are
-sent to the workers once more, which spell out the dependencies between them. Only these reach the driver and networkx.
-An operation that is late makes others late through dependencies that are not tight, so a history with suspects is gone
-through again until no new ones appear.
+Workers emit the tight dependencies of their log partitions when they judge these. Spark groups them by window of time,
+so that no worker gets all of a history, and trims the windows together (:mod:`checkers.cycles.windows`). A few
+operations are left. They are sent to the workers once more, which spell out the dependencies between them. Only these
+reach the driver and networkx. An operation that is late makes others late through dependencies that are not tight, so a
+history with suspects is gone through again until no new ones appear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -28,18 +28,38 @@ PASSES_MAX: Final = 5
 Task = Sequence[tuple[Any, ...]]
 
 
-def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int, list[Dependency]]:
+def emitted(
+    batch: RowBatch, histories: Collection[int], suspects: Mapping[int, Numbers]
+) -> Iterator[tuple[Place, Numbers]]:
+    """Give the tight dependencies of these histories, and all that start from a suspect, by window."""
+    for number, history in enumerate(batch.histories):
+        if history in histories:
+            yield from cut(history, _edges_of(batch, number, suspects.get(history, np.zeros(0, np.int64))))
+
+
+def grouped(rdd: Any) -> Any:
+    """Bring together what workers emitted with the same key: arrays as one, anything else as a list."""
+    from pyspark import StorageLevel  # noqa: PLC0415 - importing Spark takes half a second
+
+    return rdd.groupByKey().mapValues(_laid_together).persist(StorageLevel.DISK_ONLY)
+
+
+def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any, windows: Any) -> dict[int, list[Dependency]]:
     """Dependencies between suspects, by history. ``tasks`` are units as plain data.
 
-    ``proofs`` is the broadcast of what the whole proves: the version order of each part depends on it.
+    ``proofs`` is the broadcast of what the whole proves: the version order of each part depends on it. ``windows`` are
+    what was :func:`emitted`, :func:`grouped`, without any suspect.
     """
     suspects: dict[int, Numbers] = {}
     for _ in range(PASSES_MAX):
-        latest = _pass(context, tasks, proofs, suspects)
+        latest = suspects_of(lambda look, windows=windows: windows.map(look).collect())  # type: ignore[misc]
+        windows.unpersist()
         settled = {h: set(s.tolist()) for h, s in latest.items()} == {h: set(s.tolist()) for h, s in suspects.items()}
         suspects = latest
         if settled or not suspects:
             break
+        looked_for = context.broadcast(suspects)
+        windows = grouped(context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, looked_for, proofs)))
     if not suspects:
         return {}
     shared = context.broadcast(suspects)
@@ -50,34 +70,25 @@ def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int
     return steps
 
 
-def _pass(context: Any, tasks: Sequence[Task], proofs: Any, suspects: dict[int, Numbers]) -> dict[int, Numbers]:
-    from pyspark import StorageLevel  # noqa: PLC0415 - importing Spark takes half a second
-
-    shared = context.broadcast(suspects)
-    emitted = context.parallelize(tasks, len(tasks)).flatMap(partial(_emit, shared, proofs))
-    windows = emitted.groupByKey().mapValues(_laid_together).persist(StorageLevel.DISK_ONLY)
-    try:
-        return suspects_of(lambda look: windows.map(look).collect())
-    finally:
-        windows.unpersist()
-
-
 def _emit(suspects: Any, proofs: Any, task: Task) -> Iterator[tuple[Place, Numbers]]:
-    """Give the tight dependencies, and all that start from a suspect, by window. Runs in a worker."""
+    """Emit the dependencies of a task's log partitions. Runs in a worker."""
     for batch in load_each(task, proofs.value):
-        history = batch.histories[0]
-        yield from cut(history, _edges_of(batch, suspects.value.get(history, np.zeros(0, np.int64))))
+        yield from emitted(batch, batch.histories, suspects.value)
 
 
-def _laid_together(parts: Iterable[Numbers]) -> Numbers:
-    return np.concatenate(list(parts), axis=1)
+def _laid_together(parts: Iterable[Any]) -> Any:
+    together = list(parts)
+    return np.concatenate(together, axis=1) if isinstance(together[0], np.ndarray) else together
 
 
-def _edges_of(batch: RowBatch, suspects: Numbers) -> Numbers:
-    """Dependencies as an array of six rows: the ends, when they began, when they ended."""
+def _edges_of(batch: RowBatch, number: int, suspects: Numbers) -> Numbers:
+    """Dependencies of one history as an array of six rows: the ends, when they began, when they ended."""
     log = batch.log
     edges = dependencies(log, batch.ww_deps)
-    edges = edges.where(tight(log, edges) | np.isin(log.index[edges.earlier], suspects))
+    kept = tight(log, edges) | np.isin(log.index[edges.earlier], suspects)
+    if len(batch.histories) > 1:
+        kept &= log.partition_history[log.partition[edges.earlier]] == number
+    edges = edges.where(kept)
     ends = (edges.earlier, edges.later)
     return np.stack([column for of in (_index, began, ended) for column in (of(log, ends[0]), of(log, ends[1]))])
 

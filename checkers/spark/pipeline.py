@@ -4,7 +4,8 @@ Large files of JSON lines are decoded by Spark's workers first, a split each. Th
 (whole small files, row groups of large ones), lays units together into tasks of similar size, and workers read them
 with Arrow, apply the kernels and send back findings and counts. Nothing is shuffled. Two kinds of large histories need
 more: uncertain operations over several log partitions are proved by a look at the whole first, and the few proofs are
-broadcast; dependencies of transactions are brought together afterwards (:mod:`checkers.cycles.shuffled`).
+broadcast; dependencies of transactions are emitted as they are judged, and brought together
+(:mod:`checkers.cycles.shuffled`).
 
 One history that fits into one task leaves nothing to distribute, and Spark takes five seconds to start: it is judged as
 a worker judges it, unless a master is named or Spark runs anyway.
@@ -14,18 +15,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import Unit, load_each
+from checkers.columns.loading import RowBatch, Unit, load_bare
 from checkers.cycles.edges import Dependency
-from checkers.cycles.shuffled import shuffled_steps
+from checkers.cycles.shuffled import emitted, grouped, shuffled_steps
 from checkers.errors import SparkError
 from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
 from checkers.histories.stores import Place
@@ -40,6 +41,8 @@ Progress = Callable[[int, int], None]
 Task = Sequence[tuple[Any, ...]]
 #: By history, the event indexes of uncertain operations that a read proved to have happened.
 Proofs = dict[int, Numbers]
+#: The key of an answer among dependencies, whose keys begin with the number of a history.
+_ANSWER: Final = (-1, 0)
 
 
 def check(
@@ -111,11 +114,18 @@ def _run(planned: UnitPlan, master: str | None, shown: int | None, progress: Pro
     context = spark_context(master)
     try:
         proofs = context.broadcast(_proofs(context, planned.to_prove))
+        joined = frozenset(unit.history for unit in planned.to_join)
+        judged = context.parallelize(tasks, len(tasks)).flatMap(partial(_judge_task, shown, proofs, joined))
+        if joined:
+            judged = grouped(judged)
         with _Watch(context, len(tasks), progress):
-            answers = context.parallelize(tasks, len(tasks)).map(partial(_judge_task, shown, proofs)).collect()
-        parts = [part for answer in answers for part in msgspec.json.decode(answer, type=list[PartialVerdict])]
-        if planned.to_join:
-            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs))
+            answers = judged.filter(_is_answer).values().collect()
+        encoded = itertools.chain.from_iterable(answers) if joined else answers
+        parts = [part for answer in encoded for part in msgspec.json.decode(answer, type=list[PartialVerdict])]
+        if joined:
+            windows = judged.filter(lambda emitted: not _is_answer(emitted))
+            _add_steps(parts, shuffled_steps(context, _plain(planned.to_join), proofs, windows))
+            judged.unpersist()
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"the Spark job failed: {cause_of(error)}") from error
     return parts
@@ -140,7 +150,7 @@ def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
 
 def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
     """Uncertain operations that these units prove. Runs in a worker."""
-    return [(batch.histories[0], batch.log.proofs) for batch in load_each(task)]
+    return [(batch.histories[0], batch.log.proofs) for batch in load_bare(task)]
 
 
 def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[Dependency]]) -> None:
@@ -149,15 +159,29 @@ def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[Dependency
         first[history].steps += dependencies
 
 
-def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
-    """Judge the units of a task, for the driver to decode. Runs in a worker."""
-    return msgspec.json.encode(_judge_plain(shown, proofs.value, task))
+def _judge_task(
+    shown: int | None, proofs: Any, joined: Collection[int], task: Task
+) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Judge the units of a task: the answer, for the driver to decode, and dependencies of histories that are joined.
+
+    Runs in a worker.
+    """
+    edges: list[tuple[tuple[int, int], Any]] = []
+    parts = _judge_plain(shown, proofs.value, task, lambda batch: edges.extend(emitted(batch, joined, {})))
+    yield _ANSWER, msgspec.json.encode(parts)
+    yield from edges
 
 
-def _judge_plain(shown: int | None, proofs: Proofs, task: Task) -> list[PartialVerdict]:
+def _is_answer(keyed: tuple[tuple[int, int], Any]) -> bool:
+    return keyed[0] == _ANSWER
+
+
+def _judge_plain(
+    shown: int | None, proofs: Proofs, task: Task, judged: Callable[[RowBatch], None] = lambda _: None
+) -> list[PartialVerdict]:
     """Judge the units of a task in batches."""
     units = [Unit(*unit) for unit in task]
-    return [part for batch in batches_of(units) for part in judge_each(batch, shown, proofs)]
+    return [part for batch in batches_of(units) for part in judge_each(batch, shown, proofs, judged)]
 
 
 class _Watch:

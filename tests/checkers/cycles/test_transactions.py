@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import RowBatch, Unit, assemble, part_of
+from checkers.columns.loading import HistoryPart, RowBatch, Unit, assemble, part_of
 from checkers.cycles import windows
 from checkers.cycles.edges import NEVER, dependencies, tight
-from checkers.cycles.shuffled import _edges_of
+from checkers.cycles.shuffled import _edges_of, emitted
 from checkers.cycles.trimming import core_steps, trim
 from tests.workloads.history.event_strategies import examples
 from workloads.history.clustering import cluster, joined
@@ -24,6 +24,11 @@ KEYS, PROCESSES = 10, 8
 
 
 def transactions(number: int, *, swap: bool = False) -> RowBatch:
+    """The rows of these :func:`overlapping` transactions."""
+    return _stored(overlapping(number, swap=swap))
+
+
+def overlapping(number: int, *, swap: bool = False) -> list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]:
     """A serial execution seen through overlapping clients: each transaction happens at one moment inside its own time.
 
     With ``swap`` two concurrent transactions read each other's writes.
@@ -48,16 +53,19 @@ def transactions(number: int, *, swap: bool = False) -> RowBatch:
         asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in operation)
         events.append((moment - chance.uniform(0.5, 3.5), process, EventType.INVOKE, asked))
         events.append((moment + chance.uniform(0.5, 3.5), process, EventType.OK, operation))
-    return _stored(sorted(events, key=lambda event: event[0]))
+    return sorted(events, key=lambda event: event[0])
 
 
 def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> RowBatch:
+    return assemble([Unit(0, "transactions")], [_part(events)])
+
+
+def _part(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> HistoryPart:
     rows = Rows()
     for time_us, (_, process, kind, micro) in enumerate(events):
         rows.add(Event(time_us=time_us, process=process, type=kind, function=Function.TXN, micro=micro))
     clustered = cluster(rows.take())
-    part = part_of(to_table(clustered, rows.names), complete=True, events=len(events), joined=joined(clustered))
-    return assemble([Unit(0, "transactions")], [part])
+    return part_of(to_table(clustered, rows.names), complete=True, events=len(events), joined=joined(clustered))
 
 
 def core(batch: RowBatch) -> list[dict[str, object]]:
@@ -97,7 +105,7 @@ def test_a_dependency_is_tight_if_the_operations_overlap_by_one_event(order: str
 def test_windows_leave_what_one_look_at_all_dependencies_leaves(swap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The dependencies that workers emit and windows keep, as in a history that is too large for one look."""
     batch = transactions(20_000, swap=swap)
-    emitted = _edges_of(batch, np.zeros(0, np.int64))
+    emitted = _edges_of(batch, 0, np.zeros(0, np.int64))
     assert emitted.shape[1] < 20_000 * 4, "tight dependencies only"
     monkeypatch.setattr(windows, "WINDOW_EVENTS", 1_000)
     suspects = by_windows(emitted)
@@ -106,6 +114,18 @@ def test_windows_leave_what_one_look_at_all_dependencies_leaves(swap: bool, monk
     sizes = [part.shape[1] for _, part in windows.cut(0, emitted)]
     assert len(sizes) == 40
     assert max(sizes) < emitted.shape[1] / 20, "nobody gets all dependencies"
+
+
+def test_histories_that_are_judged_together_emit_what_each_emits_alone() -> None:
+    first, second = (_part(overlapping(number, swap=True)) for number in (300, 200))
+    together = assemble([Unit(4, "first"), Unit(7, "second")], [first, second])
+    alone = [assemble([Unit(4, "first")], [first]), assemble([Unit(7, "second")], [second])]
+    expected = [each for batch in alone for each in emitted(batch, {4, 7}, {})]
+    for of_both, of_one in zip(emitted(together, {4, 7}, {}), expected, strict=True):
+        assert of_both[0] == of_one[0]
+        assert of_both[1].tolist() == of_one[1].tolist()
+    assert [place for place, _ in expected] == [(4, 0), (7, 0)]
+    assert [place for place, _ in emitted(together, {7}, {})] == [(7, 0)]
 
 
 dependency_lists = st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60)

@@ -7,11 +7,14 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.columns.loading import Unit
+from bench.committed_transactions import CommittedBlock
+from bench.synthetic import write_synthetic
+from checkers.columns.loading import Unit, load_each
 from checkers.histories.discovery import Source
 from checkers.local import check_one
 from checkers.spark import pipeline, planning
@@ -166,6 +169,18 @@ def test_four_hundred_small_histories_are_few_tasks_and_passes(tmp_path: Path, m
     tasks = tasks_of(planned[0].units)
     assert sum(len(task) for task in tasks) == 400
     assert [len(list(batches_of(task))) for task in tasks] == [2, 1]
+
+
+def test_what_the_whole_proves_is_known_without_details(tmp_path: Path) -> None:
+    """Details of transactions are read once, where they are judged."""
+    write_synthetic(tmp_path, 10_000, planted=0, builder=CommittedBlock)
+    (file,) = tmp_path.rglob("*.parquet")
+    units = [msgspec.structs.astuple(Unit(0, str(file)))]
+    ((_, bare),) = pipeline._prove_task(units)
+    (batch,) = load_each(units)
+    assert batch.log.transactions is not None
+    assert bare.tolist() == batch.log.proofs.tolist()
+    assert len(bare) > 1_000
 
 
 def test_tasks_are_filled_in_order_and_never_empty() -> None:
