@@ -86,19 +86,17 @@ def judge(
         KeyboardInterrupt: the user wants no more; what was played is kept.
     """
     for harm in harms:
-        with progress.phase(harm.name, None):
-            judgement = _judged(harm, chosen, other, left)
-        yield judgement
+        yield _judged(harm, chosen, other, left, progress)
 
 
-def _judged(harm: KnownHarm, chosen: Side, other: Side, left: PlayingTime) -> ReleaseEntry:
+def _judged(harm: KnownHarm, chosen: Side, other: Side, left: PlayingTime, progress: Progress) -> ReleaseEntry:
     said = bool(harm.expects(chosen.release))
     other_said = harm.compares and bool(harm.expects(other.release))
-    seen, compared = _play(harm, chosen, TRIES if said or other_said else 1, left), _Seen(())
+    seen, compared = _play(harm, chosen, TRIES if said or other_said else 1, left, progress), _Seen(())
     # The compared release is asked where its page's word is not enough.
     differs = not other_said if seen.shown else (said or other_said)
     if harm.compares and seen.shown is not None and differs:
-        compared = _play(harm, other, TRIES, left)
+        compared = _play(harm, other, TRIES, left, progress)
     result, why = _result(harm, seen, compared, said=said, other_said=other_said)
     has = other_said if compared.shown is None else compared.shown
     deciding = next((play for play in seen.observed if play.shown), seen.observed[-1] if seen.observed else None)
@@ -134,7 +132,7 @@ def _result(harm: KnownHarm, seen: _Seen, other: _Seen, *, said: bool, other_sai
     return "not observed", f"{harm.page} says that it shows, and it showed on neither release in {tries}"
 
 
-def _play(harm: KnownHarm, side: Side, tries: int, left: PlayingTime) -> _Seen:
+def _play(harm: KnownHarm, side: Side, tries: int, left: PlayingTime, progress: Progress) -> _Seen:
     """The tries of a harm: until it shows, ``tries`` of them at most; those of earlier calls count.
 
     What could not be observed earlier is played again.
@@ -146,7 +144,8 @@ def _play(harm: KnownHarm, side: Side, tries: int, left: PlayingTime) -> _Seen:
             return _Seen((*plays, *failed), left.over)
         limit_s = min(left.left_s, harm.minutes * 60 * _PATIENCE)
         try:
-            play = side.play(harm, limit_s)
+            with progress.phase(f"{harm.name} on {side.release}", None):
+                play = side.play(harm, limit_s)
         except StoppedError:
             if left.left_s <= 0:
                 return _Seen((*plays, *failed), left.over)

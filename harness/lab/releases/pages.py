@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, get_args
 
 from checkers import counted
@@ -27,7 +27,7 @@ def headline(record: ReleaseRecord) -> str:
     counts = Counter(entry.result for entry in record.entries)
     told = ", ".join(f"{counts[result]} {result}" for result in RESULTS)
     worse = sum(entry.worse for entry in record.entries)
-    harms = f"{counted(worse, 'harm')} that {record.against} does not have" if worse else "no harm that is not there"
+    harms = f"{counted(worse, 'harm') if worse else 'no harm'} that {record.against} does not have"
     patched = f" with the classes of {record.patch}" if record.patch else ""
     return f"Apache Kafka {record.release}{patched} against {record.against}: {harms}; {told}"
 
@@ -67,18 +67,29 @@ def _markdown(record: ReleaseRecord) -> Iterator[str]:
     yield f"Played on {record.day} by ackproof {record.by} in {record.minutes:.0f} minutes; {record.machine}."
     for result, head in _heads():
         entries = record.of(result)
-        if not entries:
-            continue
-        yield ""
-        yield f"## {head.format(against=record.against)}"
-        yield ""
-        last = "why" if result == "not observed" else "command"
-        yield f"| what | harm | shown | {last} |"
-        yield "|---|---|---|---|"
-        for entry in entries:
-            said = entry.why if result == "not observed" else f"`{entry.command}`"
-            worse = ", **worse**" if entry.worse else ""
-            yield f"| {entry.name}{worse} | {_cell(entry.title)} | {tries_of(entry, record)} | {_cell(said)} |"
+        if entries:
+            yield ""
+            yield f"## {head.format(against=record.against)}"
+            yield ""
+            yield from _reasons(entries) if result == "not observed" else _table(entries, record)
+
+
+def _table(entries: Sequence[ReleaseEntry], record: ReleaseRecord) -> Iterator[str]:
+    yield "| what | harm | shown | command |"
+    yield "|---|---|---|---|"
+    for entry in entries:
+        worse = ", **worse**" if entry.worse else ""
+        yield f"| {entry.name}{worse} | {_cell(entry.title)} | {tries_of(entry, record)} | `{entry.command}` |"
+
+
+def _reasons(entries: Sequence[ReleaseEntry]) -> Iterator[str]:
+    """A line for each reason; a command where only one entry has it."""
+    alike: dict[str, list[ReleaseEntry]] = {}
+    for entry in entries:
+        alike.setdefault(entry.why, []).append(entry)
+    for why, those in alike.items():
+        command = f" (`{those[0].command}`)" if len(those) == 1 else ""
+        yield f"- {', '.join(entry.name for entry in those)}: {' '.join(why.split())}{command}"
 
 
 def _heads() -> Iterator[tuple[Result, str]]:
