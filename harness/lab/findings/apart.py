@@ -6,6 +6,7 @@ was observed as JSON. Its environment is that of :class:`harness.worlds.kafka.pa
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from harness.lab.findings.register import FINDINGS
 
 def main() -> None:
     """Play the finding that the arguments name, and print what was observed."""
+    os.environ.pop("LD_PRELOAD", None)  # it is loaded, and is not for brokers
     number, way, version, client, client_version, patch, directory = sys.argv[1:]
     asked = asked_for(FINDINGS[number], way, version, f"{client}:{client_version}".rstrip(":"), Path(patch))
     sys.stdout.write(msgspec.json.encode(played_here(asked, Path(directory), Progress())).decode())

@@ -3,7 +3,7 @@
 Broker 0 coordinates the group, and acknowledges a commit. At once another in-sync broker becomes the coordinator: an
 operator moves the leader of the log partition with the offsets, or broker 0 is killed. The new coordinator is asked
 what the group has committed, by requests of our own with and without KIP-447's flag for stable offsets, and by clients,
-until all answers are right; and clients begin where it says.
+until all answers are right; and clients begin where it says. Or an operator resets the group to where it is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ import kafka
 from typing_extensions import override
 
 from harness.ground.observations import BecameLeader
-from harness.lab.findings.group_requests import ANSWER_S, commits, connected, offset_in, question
+from harness.lab.findings.group_requests import ANSWER_S, commits, connected, offset_in, question, told
 from harness.lab.findings.internal_topics import SAFE_SETTINGS, SERVING
 from harness.lab.findings.playable import PlayableFinding, Played, Way, expects_nothing
 from harness.lab.findings.script import OperatedScript, commits_of, subscribe
 from harness.lab.findings.stage import PARTITIONS, FindingStage, NotObservedError, OpenCluster
 from harness.plan import ClientName
 from harness.worlds.clients import DirectConnection
+from harness.worlds.hosts import attempt
 from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.log_events import LogTail
 from nemesis.cluster import require
 from workloads import Clients, Consumer, IsolationLevel, LogPartition, Membership, Offsets, PollOutcome
@@ -56,6 +59,11 @@ ASSIGNABLE: Final[Mapping[ClientName, Callable[[str, int], Any]]] = {
     "confluent-kafka": confluent_kafka.TopicPartition,
     "kafka-python": kafka.TopicPartition,
 }
+
+#: The tool kafka-consumer-groups, and its words; on a busy machine it is slow.
+RESET: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TO_CURRENT: Final = ("--reset-offsets", "--to-current", "--topic", "ackproof:0", "--execute", "--timeout", "60000")
+RESET_S: Final = 180.0
 
 ToldOffset = int | str
 
@@ -89,6 +97,18 @@ class CoordinatorRound(NamedTuple):
         return [
             told for told in self.answers[asker] if isinstance(told.answer, int) and told.answer < self.acknowledged
         ]
+
+
+class ResetSeen(NamedTuple):
+    """The offset that was acknowledged, and what is left after the group was reset to where it is."""
+
+    acknowledged: int
+    left: ToldOffset
+
+    @property
+    def went_back(self) -> bool:
+        """True if less is left than was acknowledged."""
+        return isinstance(self.left, int) and self.left < self.acknowledged
 
 
 class OffsetAsker:
@@ -209,6 +229,24 @@ class NewCoordinator(OperatedScript):
             raise NotObservedError("the new coordinator did not log the end of its log")
         return CoordinatorRound(self._acknowledged, role.end_offset, role.high_watermark, answers)
 
+    def reset(self, release: Installation) -> ResetSeen:
+        """Commit, lose the coordinator, and reset the group to where the next one says that it is."""
+        self._begin()
+        self._acknowledged += 1
+        with connected(self.cluster, FIRST) as connection:
+            if not commits(connection, GROUP, self._acknowledged):
+                raise NotObservedError("a commit was not acknowledged")
+        self._lose()
+        self.cluster.does("the group is reset to where it is")
+        server = self.cluster.world.clients.bootstrap[NEXT]
+        command = tool_command(release, [RESET, "--bootstrap-server", server, "--group", GROUP, *TO_CURRENT])
+        done = attempt(command, limit_s=RESET_S)
+        if done.returncode:
+            raise NotObservedError(f"the group was not reset: {' '.join(done.stderr.split())[-200:]}")
+        self._restore()
+        with connected(self.cluster, NEXT) as connection:
+            return ResetSeen(self._acknowledged, told(connection, GROUP, stable=True))
+
     def _answers(self, since_s: float) -> dict[str, list[ToldTimes]]:
         """Ask in every way until each has the right answer, or has begun to read."""
         with ExitStack() as ending:
@@ -288,6 +326,28 @@ def play(stage: FindingStage, loss: Loss, *, rest_us: int = 0) -> Played:
         return played([script.play(rest_us) for _ in range(ROUNDS)])
 
 
+def play_reset(stage: FindingStage) -> Played:
+    """Reset the group on a new cluster until it went back, several times at most."""
+    with ExitStack() as resources:
+        cluster = resources.enter_context(stage.kafka(SAFE_SETTINGS, OF_BROKERS, assignment=ASSIGNMENT))
+        operator = resources.enter_context(cluster.operator(NEXT))
+        script = NewCoordinator(cluster, cluster.world.clients, operator, "confluent-kafka", "hung")
+        seen: list[ResetSeen] = []
+        while len(seen) < ROUNDS and not any(each.went_back for each in seen):
+            seen.append(script.reset(stage.release))
+    return played_reset(seen)
+
+
+def played_reset(seen: Sequence[ResetSeen]) -> Played:
+    """It shows where a reset took an acknowledged commit back."""
+    facts = [
+        f"{each.acknowledged} was acknowledged; the coordinator was moved, and the group reset to where it is; then it "
+        f"has committed {each.left}"
+        for each in seen
+    ]
+    return Played.of(facts, shown=any(each.went_back for each in seen))
+
+
 def played(rounds: Sequence[CoordinatorRound]) -> Played:
     """It shows where an answer was older than the commit that had been acknowledged."""
     facts = [
@@ -317,6 +377,7 @@ FINDING: Final = PlayableFinding(
         "moved": Way("the next coordinator is elected as planned", partial(play, loss="moved")),
         "hung": Way("the same, while the third broker hangs", partial(play, loss="hung")),
         "killed": Way("the coordinator is killed", partial(play, loss="killed")),
+        "reset": Way("as hung, and kafka-consumer-groups resets the group with --to-current", play_reset),
         "rested": Way(
             "as moved, two seconds after the commit", partial(play, loss="moved", rest_us=SETTLED_US), expects_nothing
         ),

@@ -18,6 +18,8 @@ from harness.worlds.clients import ClientLibrary, RealClients
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
+from harness.worlds.kafka.installation import Installation, find
+from harness.worlds.kafka.patches import patched
 from harness.worlds.kafka.releases import parse_version
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld, StartedCluster
@@ -51,6 +53,11 @@ class FindingStage:
     patch: str = ""
     directory: Path
     progress: Progress
+
+    @property
+    def release(self) -> Installation:
+        """The installed release, with the patch before it."""
+        return patched(find(self.version), Kafka(version=self.version, patch=self.patch))
 
     def does(self, text: str) -> None:
         """Tell what is done now, or waited for."""

@@ -4,6 +4,7 @@
 
     DIR/org/apache/kafka/metadata/KRaftMetadataCache.class   classes, by their packages
     DIR/librdkafka.so.1                                      a build of librdkafka
+    DIR/confluent_kafka/__init__.py                          its binding, where that has to be of the same release
     DIR/kafka/__init__.py                                    kafka-python as a package
     DIR/made-for                                             "kafka 4.3.1": what it was made for; need not be there
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +22,7 @@ from zipfile import ZipFile
 from harness.ground.errors import PlanError
 from harness.ground.machine.versions import versions
 from harness.plan import Kafka, RealTime
+from harness.worlds.hosts import attempt
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 
@@ -94,7 +97,21 @@ def read_patch(directory: Path, release: Installation) -> Patch:
             f"no class in {directory} is one of Apache Kafka {release.version}, so nothing would change; name the "
             "directory that holds org or kafka"
         )
+    if patch.has_library:
+        _require_binding(patch)
     return patch
+
+
+def _require_binding(patch: Patch) -> None:
+    """Refuse a librdkafka that is older than its Python binding asks for, which no producer would say in time."""
+    command = (sys.executable, "-c", "import confluent_kafka; confluent_kafka.Producer({})")
+    done = attempt(command, env=patch.environment())
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:]
+        raise PlanError(
+            f"{patch.directory / LIBRDKAFKA} does not work with confluent-kafka ({' '.join(last)}); add the binding of "
+            f"its release: pip install --no-deps --target {patch.directory} confluent-kafka==RELEASE"
+        )
 
 
 def _replaces(directory: Path, release: Installation) -> bool:

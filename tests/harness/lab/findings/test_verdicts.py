@@ -18,7 +18,7 @@ from harness.lab.findings.leaderless_end import LEADERLESS, LED, EndSeen
 from harness.lab.findings.leaderless_end import played as of_leaderless_end
 from harness.lab.findings.left_member import LeftSeen
 from harness.lab.findings.left_member import played as of_left_member
-from harness.lab.findings.new_coordinator import CoordinatorRound, ToldTimes
+from harness.lab.findings.new_coordinator import CoordinatorRound, ResetSeen, ToldTimes, played_reset
 from harness.lab.findings.new_coordinator import played as of_new_coordinator
 from harness.lab.findings.old_coordinator import OldAnswers, OldSeen
 from harness.lab.findings.old_coordinator import played as of_old_coordinator
@@ -93,6 +93,8 @@ STATE = AwayState({"p": 1}, {}, {"k": "v"}, {}, (3, 3))
         (of_added_partition([f"added-{number}" for number in range(5)]), False, "and 5 of those 5"),
         (of_new_coordinator([round_of(7), round_of(6, "Error", 7)]), True, "too old in 1 of 2 rounds, for 0 ms"),
         (of_new_coordinator([round_of("Error", 7), round_of()]), False, "nothing in 1"),
+        (played_reset([ResetSeen(2, 2), ResetSeen(3, 2)]), True, "3 was acknowledged; the coordinator was moved"),
+        (played_reset([ResetSeen(2, 2), ResetSeen(3, "Error")]), False, "then it has committed Error"),
     ],
 )
 def test_what_was_observed_decides_and_is_said(*, played: Played, shown: bool, words: str) -> None:

@@ -148,3 +148,14 @@ def test_a_library_of_a_patch_is_preloaded(tmp_path: Path) -> None:
     patch = Patch(tmp_path)
     assert patch.apart
     assert patch.environment()["LD_PRELOAD"] == str(tmp_path / "librdkafka.so.1")
+
+
+def test_a_library_with_which_the_binding_does_not_work_is_refused(release: Installation, tmp_path: Path) -> None:
+    patch = tmp_path / "library"
+    (patch / "confluent_kafka").mkdir(parents=True)
+    (patch / "confluent_kafka" / "__init__.py").write_text("raise RuntimeError('requires librdkafka v2.16.0')")
+    (patch / "librdkafka.so.1").touch()
+    with pytest.raises(PlanError, match=r"confluent-kafka \(RuntimeError: requires .*==RELEASE"):
+        read_patch(patch, release)
+    (patch / "confluent_kafka" / "__init__.py").write_text("Producer = dict")
+    assert read_patch(patch, release).has_library
