@@ -80,12 +80,13 @@ class _Slot(msgspec.Struct):
         state: it runs; a fault holds it; it ended by itself and will be started again; it is left alone; or it was
             taken away.
         asked: it was asked to end, so that a start has to end it first.
-        started_us: when it was started last.
+        starts: how often it was started. started_us: when it was started last.
         at_once: how often in a row it ended at once.
     """
 
     state: Literal["runs", "held", "waits", "left alone", "gone"] = "runs"
     asked: bool = False
+    starts: int = 0
     started_us: int = 0
     at_once: int = 0
 
@@ -95,7 +96,6 @@ class Instances:
 
     Attributes:
         exits: the ends that nothing of the run asked for, in order of time.
-        starts: how often an instance was started.
     """
 
     def __init__(self, plan: ApplicationPlan, processes: InstanceProcesses, clock: Clock) -> None:
@@ -103,7 +103,11 @@ class Instances:
         self._slots: dict[int, _Slot] = {}
         self._over = False
         self.exits: list[InstanceExit] = []
-        self.starts = 0
+
+    @property
+    def starts(self) -> int:
+        """How often an instance was started."""
+        return sum(slot.starts for slot in self._slots.values())
 
     @property
     def crash_loops(self) -> tuple[int, ...]:
@@ -212,12 +216,12 @@ class Instances:
         return number
 
     def _ask_to_end(self, number: int) -> InstanceSeen:
-        slot, begun_us = self._slots[number], self._slots[number].started_us
+        slot, incarnation = self._slots[number], self._slots[number].starts
         slot.asked = True
         self._processes.ask_to_end(number)
 
         def kill_late() -> None:
-            if slot.started_us == begun_us and not self._over:
+            if slot.starts == incarnation and not self._over:
                 self._processes.kill(number)
 
         self._clock.call_at(self._clock.now_us() + self._plan.stop_timeout_ms * 1000, kill_late)
@@ -227,7 +231,7 @@ class Instances:
         pid = self._processes.start(number)
         slot = self._slots.setdefault(number, _Slot())
         slot.started_us, slot.asked = self._clock.now_us(), False
-        self.starts += 1
+        slot.starts += 1
         return pid
 
     def _running(self) -> list[int]:

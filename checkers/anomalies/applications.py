@@ -83,8 +83,8 @@ def unexplained_output(_: Log, effects: EffectRows) -> Found:
     """``unexplained-output``: an application wrote an output that no input explains.
 
     Example: the inputs are ``a@0 b@1``; the output has one that names ``a``, one that names ``b``, and one whose id is
-    missing, damaged, or of a write that nobody sent. With ``shape = "some"`` an output of an input that should have
-    none is one, too.
+    missing, damaged, or of a record that nobody sent or read. With ``shape = "some"`` an output of an input that
+    should have none is one, too.
 
     False alarms avoided: outputs of aborted transactions, where readers of committed records are meant; an input that
     the log has lost since (``lost-write``), which was sent.

@@ -25,7 +25,7 @@ class EffectRows:
     Attributes:
         facts: by history, its application, or None.
         effects: rows of effects that readers of the run's level read (int64).
-        source: int64 by effect: the input, -1 where it names none that any client tried to send.
+        source: int64 by effect: the input, -1 where it names none that any client tried to send, or read.
     """
 
     log: LogRows
@@ -144,7 +144,4 @@ def effect_rows(log: LogRows) -> EffectRows | None:
     )
     value_of = np.full(len(ids), NONE, dtype=np.int64)
     value_of[ids.of[:count]] = np.arange(count)
-    source = value_of[ids.of[count:]]
-    known = source >= 0
-    source[known] = np.where(log.attempted[source[known]], source[known], NONE)
-    return EffectRows(log, log.applications, effects, source)
+    return EffectRows(log, log.applications, effects, value_of[ids.of[count:]])
