@@ -51,8 +51,8 @@ class WorkloadKind(NamedTuple):
 
     @property
     def grouped(self) -> bool:
-        """True if the members of a consumer group read."""
-        return self.reading != "assigned"
+        """True if the members of a consumer group of our own read."""
+        return self.reading in {"group", "pipeline"}
 
     @property
     def applied(self) -> bool:
@@ -75,7 +75,7 @@ class WorkloadKind(NamedTuple):
 
         A part of a transaction, and what a group has read, is not told from what was lost.
         """
-        return not (self.keyed or self.grouped or self.transactional)
+        return not (self.keyed or self.grouped or self.applied or self.transactional)
 
 
 def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:
