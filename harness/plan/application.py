@@ -134,7 +134,7 @@ def _refuse_level(plan: Plan, application: ApplicationPlan, plan_key: PlanKey) -
 
 
 def _refuse_no_instance(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
-    """Refuse faults of instances where there are none."""
+    """Refuse faults of instances in a plan without an application."""
     families = [name for name in "+".join(plan.families).split("+") if name.startswith("instance-")]
     if families and world.workload.application is None and plan.schedule is None:
         raise plan_key.wrong(

@@ -56,7 +56,7 @@ class ApplicationScene(Scene):
         return judge_events(self.events)
 
 
-def found(verdict: Verdict) -> dict[str, int]:
+def findings_of(verdict: Verdict) -> dict[str, int]:
     ours = {"missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "crash-loop"}
     return {name: count for name, count in verdict.counts.items() if name in ours}
 
@@ -65,7 +65,7 @@ def test_an_application_that_does_each_input_once_has_nothing_wrong() -> None:
     scene = ApplicationScene()
     scene.made(*VALUES)
     verdict = scene.judged()
-    assert found(verdict) == {}
+    assert findings_of(verdict) == {}
     assert verdict.application.sentence == "Of 4 inputs, 4 had their effect once."
 
 
@@ -73,7 +73,7 @@ def test_an_input_that_the_group_committed_past_without_an_output_is_missing() -
     scene = ApplicationScene()
     scene.made(100, 101, 103)
     verdict = scene.judged()
-    assert found(verdict) == {"missing-effect": 1}
+    assert findings_of(verdict) == {"missing-effect": 1}
     assert verdict.anomalies["missing-effect"][0].words() == (
         "The application made no output of write 102 of process 0, which is in the log at offset 2, and its "
         "group had committed offset 4 of t-0."
@@ -84,7 +84,7 @@ def test_without_commits_an_input_is_missing_once_a_later_one_has_an_output() ->
     scene = ApplicationScene()
     scene.made(100, 102)
     verdict = scene.judged(committed={})
-    assert found(verdict) == {"missing-effect": 1, "stalled-application": 1}
+    assert findings_of(verdict) == {"missing-effect": 1, "stalled-application": 1}
     assert "it had done later inputs of t-0" in verdict.anomalies["missing-effect"][0].words()
 
 
@@ -92,7 +92,7 @@ def test_what_the_group_has_not_committed_is_not_missing_and_the_application_has
     scene = ApplicationScene()
     scene.made(100, 101)
     verdict = scene.judged(committed={INPUT: 2})
-    assert found(verdict) == {"stalled-application": 1}
+    assert findings_of(verdict) == {"stalled-application": 1}
     assert verdict.anomalies["stalled-application"][0].words() == (
         "The application had not caught up with t-0 60.0 s after healing: 2 inputs from offset 2 on had no output, and "
         "its group had committed offset 2."
@@ -104,7 +104,7 @@ def test_an_input_with_two_outputs_was_done_twice_and_the_places_are_named() -> 
     scene = ApplicationScene()
     scene.made(*VALUES, 101)
     verdict = scene.judged()
-    assert found(verdict) == {"doubled-effect": 1}
+    assert findings_of(verdict) == {"doubled-effect": 1}
     assert verdict.anomalies["doubled-effect"][0].words() == (
         "The application made 2 outputs of write 101 of process 0, at offset 1 of t-0: offset 1 of t-out-0, "
         "offset 4 of t-out-0."
@@ -115,7 +115,7 @@ def test_an_output_that_only_readers_of_uncommitted_records_saw_is_no_effect() -
     scene = ApplicationScene()
     scene.made(*VALUES)
     scene.made(101, 102, kind=FAIL, begin=10)
-    assert found(scene.judged()) == {}
+    assert findings_of(scene.judged()) == {}
 
 
 def test_an_input_that_is_twice_in_the_log_may_have_two_outputs_and_must() -> None:
@@ -125,9 +125,9 @@ def test_an_input_that_is_twice_in_the_log_may_have_two_outputs_and_must() -> No
     scene.poll(*((value - 100, value) for value in VALUES), (4, 100), process=11)
     scene.drain(5, process=11)
     scene.made(*VALUES)
-    assert found(scene.judged(committed={INPUT: 5})) == {"missing-effect": 1}
+    assert findings_of(scene.judged(committed={INPUT: 5})) == {"missing-effect": 1}
     scene.made(100, begin=4)
-    assert found(scene.judged(committed={INPUT: 5})) == {}
+    assert findings_of(scene.judged(committed={INPUT: 5})) == {}
 
 
 def test_an_input_that_the_log_lost_is_not_held_against_the_application() -> None:
@@ -139,7 +139,7 @@ def test_an_input_that_the_log_lost_is_not_held_against_the_application() -> Non
     scene.drain(6, process=11)
     scene.made(*VALUES, 105)
     verdict = scene.judged(committed={INPUT: 6})
-    assert found(verdict) == {}
+    assert findings_of(verdict) == {}
     assert verdict.counts["lost-write"] == 1
 
 
@@ -148,7 +148,7 @@ def test_an_output_of_no_input_is_unexplained(value: int) -> None:
     scene = ApplicationScene()
     scene.made(*VALUES, value)
     verdict = scene.judged()
-    assert found(verdict) == {"unexplained-output": 1}
+    assert findings_of(verdict) == {"unexplained-output": 1}
     assert verdict.anomalies["unexplained-output"][0].words() == "The output at offset 4 of t-out-0 names no input."
 
 
@@ -156,7 +156,7 @@ def test_a_part_of_the_outputs_of_an_input_is_missing_where_it_has_several() -> 
     scene = ApplicationScene()
     scene.made(*VALUES, 100, 101, 103)
     verdict = scene.judged(shape="many", outputs_each=2)
-    assert found(verdict) == {"missing-effect": 1}
+    assert findings_of(verdict) == {"missing-effect": 1}
     assert "made 1 of 2 outputs of write 102 of process 0" in verdict.anomalies["missing-effect"][0].words()
 
 
@@ -165,10 +165,10 @@ def test_a_filter_owes_outputs_of_the_inputs_that_its_plan_states_and_of_no_othe
     (other, *_) = [value for value in VALUES if value not in wanted]
     scene = ApplicationScene()
     scene.made(*wanted)
-    assert found(scene.judged(shape="some", every=2)) == {}
+    assert findings_of(scene.judged(shape="some", every=2)) == {}
     scene.made(other, begin=7)
     verdict = scene.judged(shape="some", every=2)
-    assert found(verdict) == {"unexplained-output": 1}
+    assert findings_of(verdict) == {"unexplained-output": 1}
     assert "which should have none" in verdict.anomalies["unexplained-output"][0].words()
 
 
@@ -176,7 +176,7 @@ def test_an_instance_that_ends_at_once_again_and_again_is_a_finding_with_its_las
     end = InstanceExit(instance=0, time_us=5, exit="status 3", lived_ms=200, words="Traceback\nno such topic\n")
     scene = ApplicationScene()
     verdict = scene.judged(committed={}, exits=(end,) * 5, crash_loops=(0,))
-    assert found(verdict) == {"stalled-application": 1, "crash-loop": 1}
+    assert findings_of(verdict) == {"stalled-application": 1, "crash-loop": 1}
     assert verdict.anomalies["crash-loop"][0].words() == (
         "Instance 0 ended at once each time it was started (status 3). Its last words: Traceback no such topic"
     )
@@ -188,7 +188,7 @@ def test_an_output_that_was_not_read_to_its_end_proves_no_loss_and_says_so() -> 
     scene = ApplicationScene()
     scene.made(100)
     verdict = scene.judged(unread={OUTPUT: "it is slow"})
-    assert found(verdict) == {}
+    assert findings_of(verdict) == {}
     assert (verdict.valid, verdict.reason) == (
         "unknown",
         "the output t-out-0 of the application was not read to its end: it is slow",

@@ -15,7 +15,7 @@ Finding = tuple[object, ...]
 
 
 def facts_of(told: Told) -> dict[str, Any]:
-    """What the run says of its application; nothing where it has none."""
+    """The facts that the run tells of its application; nothing without one."""
     said = [event.detail for event in told.events if event.function is Function.APPLICATION]
     return dict(msgspec.json.decode(said[-1] or "{}")) if said else {}
 
@@ -93,8 +93,8 @@ def doubled_effect(told: Told) -> Iterator[Finding]:
 def unexplained_output(told: Told) -> Iterator[Finding]:
     every = facts_of(told).get("every", 1)
     for effect, output in outputs_of(told):
-        known = told.sends_of(effect.partition, effect.value) or told.was_read(effect.partition, effect.value)
-        if not known or (every > 1 and number_of(effect.value) % every):
+        writers = told.sends_of(effect.partition, effect.value) or told.was_read(effect.partition, effect.value)
+        if not writers or (every > 1 and number_of(effect.value) % every):
             yield output, effect.offset
 
 

@@ -585,7 +585,7 @@ def pipelines(chance: random.Random) -> World:
 
 
 def applications(chance: random.Random) -> World:
-    """A program of somebody's own: it does inputs in the order of each log, and commits how far it is."""
+    """A user's program: it does inputs in the order of each log, and commits how far it is."""
     world = World(chance, OF_APPLICATIONS)
     outputs: dict[bool, list[Effect]] = {True: [], False: []}
     committed: dict[str, int] = {}

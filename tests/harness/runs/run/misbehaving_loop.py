@@ -12,7 +12,7 @@ FLOOD = 5_000
 
 
 def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
-    """What it makes of the input with this number."""
+    """The outputs of the input with this number."""
     if wrong == "skips":
         return [] if number % 10 == 3 else [record.value]
     if wrong == "doubles":

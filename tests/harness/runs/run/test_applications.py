@@ -1,4 +1,4 @@
-"""Programs of somebody's own, started, broken and judged: those that keep their promise, and those that do not."""
+"""Programs of users, started, broken and judged: those that keep their promise, and those that do not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def judged(spec: RunSpec, directory: Path) -> tuple[Verdict, Judgement]:
 
 
 def became(counts: ApplicationCounts) -> dict[str, int]:
-    """What became of the inputs, without what became of none."""
+    """The fates of inputs, without those that no input had."""
     names = ("doubled", "missing", "pending", "unexplained", "exits")
     return {name: number for name in names if (number := getattr(counts, name))}
 
