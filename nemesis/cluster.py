@@ -293,7 +293,7 @@ class Capability(StrEnum):
     SUCCESSION = "succession"
 
 
-#: What a target lacks in every world, where nobody says more.
+#: The lacks of every target, where its world does not say more.
 _LACKS: Final = {
     Capability.INSTANCES: 'there is no application: write [application], and name = "application" under [workload]'
 }

@@ -159,7 +159,8 @@ def commands(document: Path) -> Iterator[str]:
 def test_a_command_in_the_documentation_exists_with_its_options(document: str, line: str) -> None:
     command: click.Command = cli
     context = click.Context(cli)
-    words = shlex.split(line.partition("   ")[0], comments=True)
+    words = shlex.split(line.partition("   ")[0].removesuffix("\\"), comments=True)
+    words = words[: words.index("--")] if "--" in words else words  # what follows is a user's own command
     while isinstance(command, click.Group) and words:
         subcommand = command.get_command(context, words.pop(0))
         assert subcommand is not None, f"{document}: ackproof {line}"

@@ -1,4 +1,4 @@
-"""A run with somebody's own program in the middle: it reads the input, and what it writes is read.
+"""A run with a user's program in the middle: it reads the input, and what it writes is read.
 
 The program's instances are looked after by :class:`workloads.instances.Instances`. After healing the program has time
 to catch up; then it is ended in order, its output is read to the end at both isolation levels, and all effects are

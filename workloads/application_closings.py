@@ -1,4 +1,4 @@
-"""The closings of a run with somebody's own program (:mod:`workloads.application`), as data."""
+"""The closings of a run with a user's program (:mod:`workloads.application`), as data."""
 
 from __future__ import annotations
 

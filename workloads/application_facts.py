@@ -1,4 +1,4 @@
-"""What a run says in the end about the application under test, as the detail of an event ``APPLICATION``."""
+"""The application under test at the end of a run, as the detail of an event ``APPLICATION`` has it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
         outputs: the log partitions of its output. The events of effects name them by their place here.
         unread: those that were not read to their end, and why: what was not read there proves nothing.
         committed: by log partition of the input, the offset that its group has committed; none where it has none.
-        exits: the ends of instances that nobody asked for, in order of time.
+        exits: the ends of instances that the run did not ask for, in order of time.
         crash_loops: the instances that were left alone because they ended at once again and again.
         starts: how often an instance was started.
         waited_ms: how long it was waited for after healing.

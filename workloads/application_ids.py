@@ -1,4 +1,4 @@
-"""Where an output of an application has the id of its input, and the number that an input carries."""
+"""The place of an input's id in an output of an application, and the number that an input carries."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ FindsId = Callable[[Fetched], str | None]
 
 
 def finder(where: str) -> FindsId:
-    """What reads ids from outputs: ``key``, ``header:NAME``, ``json:/path``, or a regular expression over the payload.
+    """Make the function that reads ids from outputs: ``key``, ``header:NAME``, ``json:/path``, or ``regex:EXPRESSION``.
 
-    The first group of an expression is the id, or all that it matches where it has no group.
+    An expression is searched for in the payload. The first group of an expression is the id, or all that it matches where it has no group.
 
     Raises:
-        ValueError: it is none of these; the text says why.
+        ValueError: it is not one of these; the text says why.
     """
     if where == "key":
         return lambda output: output.key.decode(errors="replace")
@@ -83,8 +83,8 @@ class _PatternIds:
             raise ValueError(f"this is no regular expression: {error}") from error
 
     def __call__(self, output: Fetched) -> str | None:
-        found = self._pattern.search(output.payload.decode(errors="replace"))
-        return None if found is None else found[1 if self._pattern.groups else 0]
+        match = self._pattern.search(output.payload.decode(errors="replace"))
+        return None if match is None else match[1 if self._pattern.groups else 0]
 
 
 def quoted(output: Fetched) -> str:

@@ -34,10 +34,10 @@ def id_of(partition: str, value: int) -> str:
 
 def input_of(text: str) -> InputId | None:
     """The input that an id names; None where the text is no id."""
-    found = _ID.fullmatch(text)
-    if found is None or f"{crc32c(f'{found[1]}/{found[2]}'.encode()):08x}" != found[3]:
+    match = _ID.fullmatch(text)
+    if match is None or f"{crc32c(f'{match[1]}/{match[2]}'.encode()):08x}" != match[3]:
         return None
-    return InputId(found[1], int(found[2]))
+    return InputId(match[1], int(match[2]))
 
 
 class Template:
@@ -60,10 +60,10 @@ class Template:
     def decode(self, payload: bytes, partition: str, key: bytes) -> tuple[int, PayloadDefect]:
         """The value of a payload that was read from ``partition`` under ``key``, and its defect."""
         try:
-            found = self._id.fullmatch(payload.decode())
+            match = self._id.fullmatch(payload.decode())
         except UnicodeDecodeError:
             return NO_VALUE, PayloadDefect.UNREADABLE
-        source = None if found is None else input_of(found["id"])
+        source = None if match is None else input_of(match["id"])
         if source is None:
             return NO_VALUE, PayloadDefect.UNREADABLE
         if source.partition != partition:
@@ -73,7 +73,7 @@ class Template:
 
 
 def _any_words(text: str) -> str:
-    """A pattern of text in which the other words of a template stand for anything."""
+    """A pattern of text that has anything in the places of the other words of a template."""
     return (
         re.escape(text)
         .replace(re.escape(KEY_WORD), ".*?")

@@ -1,4 +1,4 @@
-"""The table ``[application]`` of a plan: somebody's own program, what it is fed, and what it promises."""
+"""The table ``[application]`` of a plan: a user's program, what it is fed, and what it promises."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-#: How many outputs an input has.
+#: The number of outputs of an input.
 Shape = Literal["each", "many", "some"]
-#: What becomes of an input, as the program promises it.
+#: The fate of an input, as the program promises it.
 ApplicationPromise = Literal["exactly-once", "at-least-once", "at-most-once"]
 #: The template of an input's payload where the plan has none.
 PAYLOAD: Final = '{"id": "{id}", "key": "{key}", "number": {number}}'
@@ -29,9 +29,9 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     environment: dict[str, str] = {}
     """Variables of the environment of each instance, beside those of ackproof itself."""
     ready: str = ""
-    """When an instance is ready: a regular expression that a line of its output matches, or `port:NUMBER`, on which it
-    listens. Without it the application is ready when its first output is there. Faults wait for this, at most
-    `ready_limit_ms`."""
+    """The sign that an instance is ready: a regular expression that a line of its output matches, or `port:NUMBER`, on
+    which it listens. Without it the application is ready when its first output is there. Faults wait for this, at
+    most `ready_limit_ms`."""
     ready_limit_ms: Annotated[int, Meta(ge=1)] = 60_000
     """Time for the first start."""
     stop_timeout_ms: Annotated[int, Meta(ge=1)] = 10_000
@@ -45,7 +45,7 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     payload: str = PAYLOAD
     """The payload of an input: a text in which `{id}`, `{key}` and `{number}` (0 to 999) are replaced."""
     id: str = "json:/id"
-    """Where an output has the id of its input: `key`, `header:NAME`, `json:/path`, or `regex:EXPRESSION`, whose first
+    """The place of the input's id in an output: `key`, `header:NAME`, `json:/path`, or `regex:EXPRESSION`, whose first
     group is the id. With `key`, the key of each input is its id too."""
     shape: Shape = "each"
     """Outputs of an input: one (`each`), `outputs_each`, all or none (`many`), or one of each input whose number is a
@@ -55,8 +55,8 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     every: Annotated[int, Meta(ge=2, le=1_000, description="numbers are below a thousand")] = 2
     """With `shape = "some"`: an input has an output if its number is a multiple of this."""
     promise: ApplicationPromise = "exactly-once"
-    """What it promises. With `at-least-once` an input may have several effects, with `at-most-once` none. Effects are
-    what readers with the setting `isolation.level` read."""
+    """The promise of the program. With `at-least-once` an input may have several effects, with `at-most-once` none.
+    Effects are what readers with the setting `isolation.level` read."""
 
     @property
     def outputs_of_each(self) -> int:

@@ -24,7 +24,7 @@ from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
 from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
-from workloads.instances import InstanceProcesses, InstanceSeen
+from workloads.instances import InstanceProcesses
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
@@ -54,7 +54,6 @@ __all__ = [
     "Drain",
     "DueWrite",
     "InstanceProcesses",
-    "InstanceSeen",
     "Leaders",
     "OpenTransaction",
     "Reader",
@@ -91,7 +90,7 @@ class Workload:
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
         group_end: the last work of the consumer group; None without one.
-        application: somebody's own program that reads the input; None without one. ``partitions`` are the inputs then.
+        application: a user's program that reads the input; None without one. ``partitions`` are the inputs then.
         kind: the kind of the workload.
         new_process: hands out the process ids of the run, each once.
     """

@@ -92,17 +92,17 @@ class Effects:
             read.setdefault(output.partition, []).append(Record(output.offset, NO_VALUE))
             if output.key == LAST:
                 continue
-            known = self._outputs[output.partition].get(output.offset)
-            if known is None:
+            earlier = self._outputs[output.partition].get(output.offset)
+            if earlier is None:
                 self._take(output, counts, now_us)
-            elif counts and not known.counts:
-                known.counts = True
-                self._count(known.source)
+            elif counts and not earlier.counts:
+                earlier.counts = True
+                self._count(earlier.source)
         return Poll({name: tuple(received) for name, received in read.items()})
 
     def events(self, now_us: int) -> Iterator[Event]:
         """Every effect, as events of the history."""
-        for place, outputs in enumerate(self._outputs.values()):
+        for number, outputs in enumerate(self._outputs.values()):
             for counts, kind in ((True, EventType.OK), (False, EventType.FAIL)):
                 micro = [
                     Effect(self._first_input, NO_VALUE, offset)
@@ -111,7 +111,9 @@ class Effects:
                     for offset, output in sorted(outputs.items())
                     if output.counts is counts
                 ]
-                event = partial(Event, time_us=now_us, process=HARNESS, type=kind, function=Function.EFFECT, node=place)
+                event = partial(
+                    Event, time_us=now_us, process=HARNESS, type=kind, function=Function.EFFECT, node=number
+                )
                 for begin in range(0, len(micro), EFFECTS_AN_EVENT):
                     yield event(micro=tuple(micro[begin : begin + EFFECTS_AN_EVENT]))
 

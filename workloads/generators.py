@@ -44,7 +44,7 @@ class WorkloadKind(NamedTuple):
         keyed: its records have keys over a compacted topic.
         writing: single sends, or sends in transactions.
         reading: assigned log partitions, or a consumer group's; the members of a `pipeline` write what they make of it
-            to other topics, in transactions, and so may an `application`, which is somebody's own program.
+            to other topics, in transactions, and so may an `application`, which is a user's program.
         closings: what it does and asks in the end (:mod:`workloads.closings`), beside the final read.
         needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
     """
@@ -59,12 +59,12 @@ class WorkloadKind(NamedTuple):
 
     @property
     def grouped(self) -> bool:
-        """True if the members of a consumer group read."""
-        return self.reading != "assigned"
+        """True if the members of a consumer group of our own read."""
+        return self.reading in {"group", "pipeline"}
 
     @property
     def applied(self) -> bool:
-        """True if somebody's own program reads."""
+        """True if a user's program reads."""
         return self.reading == "application"
 
     @property
@@ -83,7 +83,7 @@ class WorkloadKind(NamedTuple):
 
         A part of a transaction, and what a group has read, is not told from what was lost.
         """
-        return not (self.keyed or self.grouped or self.transactional)
+        return not (self.keyed or self.grouped or self.applied or self.transactional)
 
 
 def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:

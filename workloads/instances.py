@@ -16,7 +16,7 @@ from workloads.client import Clock
 
 #: Pause between looks at the instances.
 LOOK_MS: Final = 100
-#: An instance that lived no longer than this ended at once, and after so many such ends in a row it is left alone.
+#: An instance that lived no longer than this ended at once; after this number of such ends in a row it is left alone.
 AT_ONCE_MS: Final = 5_000
 AT_ONCE_MAX: Final = 5
 #: The ends of instances that are remembered, the first ones: more only repeat.
@@ -31,7 +31,7 @@ class InstanceProcesses(Protocol):
         ...
 
     def exit(self, instance: int) -> str | None:
-        """How the instance ended, None while it runs."""
+        """Say how the instance ended, None while it runs."""
         ...
 
     def words(self, instance: int) -> str:
@@ -63,8 +63,8 @@ class InstanceProcesses(Protocol):
         ...
 
 
-class InstanceSeen(TypedDict, total=False):
-    """What was seen of an instance when a fault began or ended."""
+class InstanceState(TypedDict, total=False):
+    """The evidence of an instance when a fault began or ended."""
 
     instance: int
     pid: int
@@ -74,18 +74,19 @@ class InstanceSeen(TypedDict, total=False):
 
 
 class _Slot(msgspec.Struct):
-    """One instance.
+    """The state of one instance, and what was done to it.
 
     Attributes:
         state: it runs; a fault holds it; it ended by itself and will be started again; it is left alone; or it was
             taken away.
         asked: it was asked to end, so that a start has to end it first.
-        started_us: when it was started last.
+        starts: how often it was started. started_us: when it was started last.
         at_once: how often in a row it ended at once.
     """
 
     state: Literal["runs", "held", "waits", "left alone", "gone"] = "runs"
     asked: bool = False
+    starts: int = 0
     started_us: int = 0
     at_once: int = 0
 
@@ -95,7 +96,6 @@ class Instances:
 
     Attributes:
         exits: the ends that nothing of the run asked for, in order of time.
-        starts: how often an instance was started.
     """
 
     def __init__(self, plan: ApplicationPlan, processes: InstanceProcesses, clock: Clock) -> None:
@@ -103,7 +103,11 @@ class Instances:
         self._slots: dict[int, _Slot] = {}
         self._over = False
         self.exits: list[InstanceExit] = []
-        self.starts = 0
+
+    @property
+    def starts(self) -> int:
+        """The number of starts of instances."""
+        return sum(slot.starts for slot in self._slots.values())
 
     @property
     def crash_loops(self) -> tuple[int, ...]:
@@ -150,26 +154,26 @@ class Instances:
 
     # --- what faults do -----------------------------------------------------------------------------------------------
 
-    def kill_instance(self, pick: int) -> InstanceSeen:
+    def kill_instance(self, pick: int) -> InstanceState:
         """End an instance at once. ``pick``, modulo the plan's number, says which; nothing where it does not run."""
         if (number := self._take(pick % self._plan.instances, "held")) is None:
             return {}
         self._processes.kill(number)
         return {"instance": number, "exit": self._processes.exit(number) or ""}
 
-    def stop_instance(self, pick: int) -> InstanceSeen:
+    def stop_instance(self, pick: int) -> InstanceState:
         """Ask an instance to end in order; after its time it is killed. Which one: as :meth:`kill_instance`."""
         number = self._take(pick % self._plan.instances, "held")
         return {} if number is None else self._ask_to_end(number)
 
-    def freeze_instance(self, pick: int) -> InstanceSeen:
+    def freeze_instance(self, pick: int) -> InstanceState:
         """Let an instance stand still. Which one: as :meth:`kill_instance`."""
         if (number := self._take(pick % self._plan.instances, "held")) is None:
             return {}
         self._processes.freeze(number)
         return {"instance": number, "frozen": True}
 
-    def restore_instance(self, pick: int) -> InstanceSeen:
+    def restore_instance(self, pick: int) -> InstanceState:
         """Let an instance run as before: thawed, or started again; one that still ends in order is killed first."""
         number = pick % self._plan.instances
         slot = self._slots.get(number)
@@ -182,14 +186,14 @@ class Instances:
         self._processes.kill(number)
         return {"instance": number, "pid": self._start(number)}
 
-    def add_instance(self) -> InstanceSeen:
+    def add_instance(self) -> InstanceState:
         """Start one more instance than before."""
         if self._over:
             return {}
         number = len(self._slots)
         return {"instance": number, "pid": self._start(number)}
 
-    def take_added_away(self) -> InstanceSeen:
+    def take_added_away(self) -> InstanceState:
         """Ask the newest instance beyond those of the plan to end, for good; nothing without one that runs."""
         for number in range(len(self._slots) - 1, self._plan.instances - 1, -1):
             if self._take(number, "gone") is not None:
@@ -211,13 +215,13 @@ class Instances:
         slot.state = state
         return number
 
-    def _ask_to_end(self, number: int) -> InstanceSeen:
-        slot, begun_us = self._slots[number], self._slots[number].started_us
+    def _ask_to_end(self, number: int) -> InstanceState:
+        slot, incarnation = self._slots[number], self._slots[number].starts
         slot.asked = True
         self._processes.ask_to_end(number)
 
         def kill_late() -> None:
-            if slot.started_us == begun_us and not self._over:
+            if slot.starts == incarnation and not self._over:
                 self._processes.kill(number)
 
         self._clock.call_at(self._clock.now_us() + self._plan.stop_timeout_ms * 1000, kill_late)
@@ -227,7 +231,7 @@ class Instances:
         pid = self._processes.start(number)
         slot = self._slots.setdefault(number, _Slot())
         slot.started_us, slot.asked = self._clock.now_us(), False
-        self.starts += 1
+        slot.starts += 1
         return pid
 
     def _running(self) -> list[int]:

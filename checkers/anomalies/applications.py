@@ -83,8 +83,8 @@ def unexplained_output(_: Log, effects: EffectRows) -> Found:
     """``unexplained-output``: an application wrote an output that no input explains.
 
     Example: the inputs are ``a@0 b@1``; the output has one that names ``a``, one that names ``b``, and one whose id is
-    missing, damaged, or of a write that nobody sent. With ``shape = "some"`` an output of an input that should have
-    none is one, too.
+    missing, damaged, or of a record that no client sent or read. With ``shape = "some"`` an output of an input that
+    should have none is one, too.
 
     False alarms avoided: outputs of aborted transactions, where readers of committed records are meant; an input that
     the log has lost since (``lost-write``), which was sent.
@@ -100,7 +100,7 @@ def unexplained_output(_: Log, effects: EffectRows) -> Found:
 
     def describe(number: int) -> UnexplainedOutput:
         row, of = int(rows[number]), int(source[odd[number]])
-        outputs = effects.at(int(log.partition[row])).outputs
+        outputs = effects.of_partition(int(log.partition[row])).outputs
         value = None if of == NONE else int(log.values.number[of])
         return UnexplainedOutput(key=outputs[int(log.node[row])], offset=int(log.offset[row]), value=value)
 
@@ -123,19 +123,19 @@ def stalled_application(log: Log, effects: EffectRows) -> Found:
     """
     left = np.flatnonzero(effects.lacking & ~effects.passed)
     partition = log.values.partition[left]
-    order = np.lexsort((effects.place[left], partition))
+    order = np.lexsort((effects.last_offset[left], partition))
     left, partition = left[order], partition[order]
     partitions, first, many = np.unique(partition, return_index=True, return_counts=True)
     rows = effects.rows_of(left[first])
 
     def describe(number: int) -> StalledApplication:
-        facts, value = effects.at(int(partitions[number])), int(left[first[number]])
+        facts, value = effects.of_partition(int(partitions[number])), int(left[first[number]])
         key = log.partition_key[int(partitions[number])]
         return StalledApplication(
             key=key,
             inputs=int(many[number]),
             value=int(log.values.number[value]),
-            offset=int(effects.place[value]),
+            offset=int(effects.last_offset[value]),
             committed=facts.committed.get(key),
             waited_ms=facts.waited_ms,
         )

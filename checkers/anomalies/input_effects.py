@@ -122,7 +122,7 @@ def missing_output(log: Log) -> Found:
             key=key,
             group=facts.group,
             value=int(log.values.number[value]),
-            offset=int(effects.place[value]),
+            offset=int(effects.last_offset[value]),
             committed=facts.committed.get(key),
             reader=log.op(row),
             outputs=int(effects.made[value]),
@@ -145,7 +145,7 @@ def doubled_output(log: Log) -> Found:
         return DoubledEffect(
             key=log.partition_key[partition],
             source=log.partition_key[partition],
-            offset=int(effects.place[value]),
+            offset=int(effects.last_offset[value]),
             values=[int(log.values.number[value])],
             writers=[],
             places=tuple(f"offset {int(log.offset[row])} of {facts.outputs[int(log.node[row])]}" for row in rows),

@@ -258,8 +258,8 @@ def _and_of_applications(
     """The kernel over a log that may have no pipelines, and what the other finds of applications under test."""
 
     def find(log: Log) -> Found:
-        found, others = _where_there_are(kernel)(log), of_applications(log)
-        return found.followed_by(others) if len(others.row) else found
+        own, others = _where_there_are(kernel)(log), of_applications(log)
+        return own.followed_by(others) if len(others.row) else own
 
     return find
 

@@ -25,7 +25,7 @@ class EffectRows:
     Attributes:
         facts: by history, its application, or None.
         effects: rows of effects that readers of the run's level read (int64).
-        source: int64 by effect: the input, -1 where it names none that any client tried to send.
+        source: int64 by effect: the input, -1 where it names none that any client tried to send, or read.
     """
 
     log: LogRows
@@ -35,9 +35,9 @@ class EffectRows:
 
     def of(self, value: int) -> ApplicationFacts:
         """The application of an input's history."""
-        return self.at(int(self.log.values.partition[value]))
+        return self.of_partition(int(self.log.values.partition[value]))
 
-    def at(self, partition: int) -> ApplicationFacts:
+    def of_partition(self, partition: int) -> ApplicationFacts:
         """The application of a log partition's history."""
         facts = self.facts[int(self.log.partition_history[partition])]
         assert facts is not None, "only histories with an application have effects"  # noqa: S101
@@ -59,11 +59,11 @@ class EffectRows:
         return self._by_input([facts is not None and not facts.unread for facts in self.facts]) > 0
 
     @cached_property
-    def place(self) -> Numbers:
+    def last_offset(self) -> Numbers:
         """``int64[input]``: the largest offset at which final readers read it; -1 where they did not."""
-        place = np.full(len(self.log.values), NONE, dtype=np.int64)
-        np.maximum.at(place, self.log.value_id[self.log.final_reads], self.log.offset[self.log.final_reads])
-        return place
+        last = np.full(len(self.log.values), NONE, dtype=np.int64)
+        np.maximum.at(last, self.log.value_id[self.log.final_reads], self.log.offset[self.log.final_reads])
+        return last
 
     @cached_property
     def copies(self) -> Numbers:
@@ -109,12 +109,12 @@ class EffectRows:
         partition = self.log.values.partition
         upto = np.zeros(self.log.partition_count, dtype=np.int64)
         has = self.made > 0
-        np.maximum.at(upto, partition[has], self.place[has])
+        np.maximum.at(upto, partition[has], self.last_offset[has])
         for number, key in enumerate(self.log.partition_key):
             facts = self.facts[int(self.log.partition_history[number])]
             if facts is not None and facts.committed:
                 upto[number] = facts.committed.get(key, 0)
-        passed: Flags = self.place < upto[partition]
+        passed: Flags = self.last_offset < upto[partition]
         return passed
 
     @property
@@ -144,7 +144,4 @@ def effect_rows(log: LogRows) -> EffectRows | None:
     )
     value_of = np.full(len(ids), NONE, dtype=np.int64)
     value_of[ids.of[:count]] = np.arange(count)
-    source = value_of[ids.of[count:]]
-    known = source >= 0
-    source[known] = np.where(log.attempted[source[known]], source[known], NONE)
-    return EffectRows(log, log.applications, effects, source)
+    return EffectRows(log, log.applications, effects, value_of[ids.of[count:]])

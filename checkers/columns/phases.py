@@ -93,7 +93,7 @@ class RunMarks:
 
     @property
     def application(self) -> ApplicationFacts | None:
-        """The application under test at the end of the run, None where there was none."""
+        """The application under test at the end of the run, None without an application."""
         return next((facts for _, facts in reversed(self._facts(_APPLICATION, ApplicationFacts))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Mark, _Detail]]:

@@ -22,12 +22,12 @@ class ApplicationCounts(Measure):
     """Counts of one history, or of some of its log partitions; all are 0 where it has no application.
 
     Attributes:
-        promise: what the application promises, "" where there is none.
+        promise: what the application promises, "" without an application.
         inputs: inputs in the log that should have an effect.
         once, doubled, missing, pending: those with all effects, with more, with none or too few though the application
             has passed them, and those that it has not come to.
         unexplained: outputs that no input explains.
-        starts, exits: starts of instances, and ends of instances that nobody asked for.
+        starts, exits: starts of instances, and ends of instances that the run did not ask for.
         waited_ms: how long the application was waited for after healing.
         unread: log partitions of the output that were not read to their end, and why.
         topics: topics that it made by itself.
@@ -57,7 +57,7 @@ class ApplicationCounts(Measure):
             (self.missing, "have none though they were passed"),
             (self.pending, "were still to be done"),
         )
-        became = ", ".join(f"{number} {words}" for number, words in counts if number) or "none was in the log"
+        became = ", ".join(f"{number:,} {words}" for number, words in counts if number) or "none was in the log"
         more = f"; {counted(self.unexplained, 'output')} named no input" if self.unexplained else ""
         ends = f"; instances ended by themselves {counted(self.exits, 'time')}" if self.exits else ""
         return f"Of {counted(self.inputs, 'input')}, {became}{more}{ends}."

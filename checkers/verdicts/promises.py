@@ -74,7 +74,7 @@ end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers fence
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
 transactions and of groups: all are permitted where a copy was destroyed, or where readable records can vanish.
 
-*Applications under test.* A program of somebody's own promises what its plan says. At least once permits a
+*Applications under test.* A user's program promises what its plan says. At least once permits a
 `doubled-effect`, at most once a `missing-effect`; what permits that readable records or commits vanish permits both,
 because it takes outputs, or what a group has committed. `stalled-application` and `crash-loop` are no losses: they make
 a run `stalled`. An `unexplained-output` is never permitted.
@@ -286,7 +286,7 @@ _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours ar
 def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY, *, application: str = "") -> Promise:
     """Say what ``settings`` promise of one log partition, or of any, under ``faults`` that took effect or may have.
 
-    ``application`` is what an application under test promises, "" where there is none. See the module's text.
+    ``application`` is the promise of an application under test, "" without one. See the module's text.
     """
     copies = fate_of_copies(settings, faults, partition)
     below = _BELOW_QUORUM if settings.commits_by_number else _BELOW_HW

@@ -1,4 +1,4 @@
-"""The command `ackproof application`: somebody's own program under faults, from nothing to a verdict in one line."""
+"""The command `ackproof application`: a user's program under faults, from nothing to a verdict in one line."""
 
 from __future__ import annotations
 

@@ -110,6 +110,8 @@ def _refuse_world(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
             "a program of yours runs in real time; write it under [worlds.processes], which needs no Kafka, or "
             "[worlds.kafka]"
         )
+    if world.workload.application is not None:
+        _refuse_level(plan, world.workload.application, plan_key)
     if plan.story or world.workload.writes:
         raise (plan_key / APPLICATION).wrong("a story, and a list of writes, have no application; leave it out")
     workload = world.workload
@@ -121,8 +123,18 @@ def _refuse_world(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
         )
 
 
+def _refuse_level(plan: Plan, application: ApplicationPlan, plan_key: PlanKey) -> None:
+    """Refuse a promise that no application keeps to readers who see what was aborted."""
+    for choice in plan.choices:
+        if application.promise == "exactly-once" and choice.settings["isolation.level"] != "read_committed":
+            raise (plan_key / "settings").wrong(
+                'promise = "exactly-once" is one to readers of committed records, and readers of uncommitted records '
+                'see the outputs of aborted transactions; write isolation.level = "read_committed"'
+            )
+
+
 def _refuse_no_instance(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
-    """Refuse faults of instances where there are none."""
+    """Refuse faults of instances in a plan without an application."""
     families = [name for name in "+".join(plan.families).split("+") if name.startswith("instance-")]
     if families and world.workload.application is None and plan.schedule is None:
         raise plan_key.wrong(

@@ -38,7 +38,9 @@ def check_groups(plan: Plan, plan_key: PlanKey) -> None:
 def _refuse_no_coordinator(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
     for family in dict.fromkeys("+".join(plan.families).split("+")):
         words, trait = _COORDINATORS.get(family, ("", None))
-        if trait and plan.schedule is None and not trait(kind_of(world.workload)):
+        kind = kind_of(world.workload)
+        # An application may read as a group, and write in transactions: what it does not have, no fault hits.
+        if trait and plan.schedule is None and not (trait(kind) or kind.applied):
             raise plan_key.wrong(
                 f'{family} strikes {words}, and the workload "{world.workload.name}" has none; choose '
                 f"{workloads_with(trait)}, or leave the family out"

@@ -202,6 +202,7 @@ def _worlds(table: Table, top: PlanFile, root: PlanKey) -> Iterator[WorldPlan]:
         keys = world_table(name, own, here)
         workload = _workload(_workload(WorkloadPlan(), top.workload, root), keys.workload, here)
         workload = with_application(workload, application, {**top.workload, **keys.workload})
+        _refuse_topics(workload, here / "workload")
         workload = listed(workload, writes, {root: top.workload, here: keys.workload})
         faults = _faults(_faults(FaultPlan(), top.faults, top.brokers, root), keys.faults, top.brokers, here)
         if "schedule" not in table and faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
@@ -249,16 +250,22 @@ def _workload(base: WorkloadPlan, own: Table, plan_key: PlanKey) -> WorkloadPlan
     workload = msgspec.structs.replace(base, **values_in(WorkloadPlan, own, here))
     if workload.name not in WORKLOADS:
         raise (here / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
-    if not all(map(TOPIC.fullmatch, topics_of(workload))) or workload.topic in {".", ".."}:
-        raise here.wrong(
-            f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-", at most 249'
-        )
+    _refuse_topics(workload, here)
     if (partitions := workload.topics * workload.partitions) > BOUNDS["partitions"].most:
         raise (here / "topics").wrong(
             f"{workload.topics} topics of {workload.partitions} log partitions are {partitions} in all; the most are "
             f"{BOUNDS['partitions'].most}: {BOUNDS['partitions'].reason}"
         )
     return workload
+
+
+def _refuse_topics(workload: WorkloadPlan, plan_key: PlanKey) -> None:
+    for topic in topics_of(workload):
+        if not TOPIC.fullmatch(topic) or workload.topic in {".", ".."}:
+            named = workload.topic if workload.application is None else topic
+            raise plan_key.wrong(
+                f'topic={shown(named)} cannot name a topic; use letters, digits, ".", "_", "-", at most 249'
+            )
 
 
 def _faults(base: FaultPlan, own: Table, brokers: int, plan_key: PlanKey) -> FaultPlan:

@@ -49,8 +49,8 @@ _NEEDS: Final = {fault.kind: frozenset(fault.needs) for fault in FAULTS}
 _WHY_NOT: Final = "the machines of an existing cluster are out of reach; families that it can have: " + ", ".join(
     name for name in FAMILIES if all(_NEEDS.get(kind) and _NEEDS[kind] <= _WITHIN_REACH for kind in strikes_of(name))
 )
-#: The capabilities that such a cluster lacks, and why.
-OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH), _WHY_NOT)
+#: The capabilities that such a cluster lacks, and why. Instances of an application run on this machine.
+OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH - {Capability.INSTANCES}), _WHY_NOT)
 #: The act that a fault on processes takes, by its kind.
 _ACTS: Final = {"kill": "kill", "stop": "stop", "pause": "pause"}
 LOOK_EVERY_S: Final = 0.25

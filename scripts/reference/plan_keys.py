@@ -17,7 +17,7 @@ from harness.plan.world_keys import WorldTable
 from nemesis.faults import FAULTS
 from nemesis.plan import FaultPlan
 from scripts.reference.markdown import attributes, bullets, first_sentence, page, table, wrapped
-from workloads import WORKLOADS, WorkloadPlan
+from workloads import WORKLOADS, ApplicationPlan, WorkloadPlan
 
 INTRODUCTION: Final = """
 A plan is one TOML file. Every choice of settings meets every family of faults in every world, `runs` times. A key that
@@ -115,6 +115,8 @@ def plan_keys() -> str:
         workloads,
         "## Faults",
         _keys(FaultPlan),
+        "## Application",
+        _keys(ApplicationPlan),
         "## Worlds",
         _keys(WorldTable),
         "### Machines",

@@ -18,7 +18,7 @@ from harness.records.witness_file import Witnessed
 from nemesis.faults import Fault
 from nemesis.plan import FaultPlan
 from scripts.reference.markdown import attributes, bullets, page, without_attributes, wrapped
-from workloads import WorkloadPlan
+from workloads import ApplicationPlan, WorkloadPlan
 
 INTRODUCTION: Final = """
 [Results](../../results/README.md) shows where each file is. Settings are under Kafka's names. `matrix.json` and
@@ -38,6 +38,7 @@ FILES: Final[dict[str, type[msgspec.Struct]]] = {
 ELSEWHERE: Final[dict[type, str]] = {
     WorkloadPlan: "plan-keys.md#workload",
     FaultPlan: "plan-keys.md#faults",
+    ApplicationPlan: "plan-keys.md#application",
     Machine: "plan-keys.md#machines",
     Security: "plan-keys.md#security",
 }

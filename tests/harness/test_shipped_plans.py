@@ -31,11 +31,11 @@ ALARMING: Final = {"canary", "compaction", "eras"}
 #: "transactions", "kafka-groups" and "kafka-consume-transform-produce" those of such names, too.
 #: Those without a fault are about figures alone, which tests/test_plans_keep_their_word.py holds.
 QUIET: Final = {"isr-churn", "kafka-idempotence-prices", "kafka-prices-java", "kafka-prices-librdkafka"}
-#: The reference broker's controller changes no replicas. All cells of "quorum-latency" are performed by
-#: tests/test_plans_keep_their_word.py.
+#: A user's program runs in real time. The reference broker's controller changes no replicas. All cells of
+#: "quorum-latency" are performed by tests/test_plans_keep_their_word.py.
 REAL_ONLY: Final = {
-    "kafka-consume-transform-produce", "drawn/clock", "kafka-groups", "keyed", "quorum-latency", "racks-reassigned",
-    "transactions", *QUIET,
+    "application", "kafka-consume-transform-produce", "drawn/clock", "kafka-groups", "keyed", "quorum-latency",
+    "racks-reassigned", "transactions", *QUIET,
 }  # fmt: skip
 #: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3

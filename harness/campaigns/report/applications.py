@@ -1,4 +1,4 @@
-"""What became of the inputs of applications under test, a sentence a cell."""
+"""The fate of the inputs of applications under test, a sentence a cell."""
 
 from __future__ import annotations
 

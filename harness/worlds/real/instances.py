@@ -116,11 +116,11 @@ class LocalInstances:
     """All instances of one run; their files are in ``directory``."""
 
     def __init__(
-        self, plan: ApplicationPlan, words: Mapping[str, str], directory: Path, journal: Journal, known: Sequence[str]
+        self, plan: ApplicationPlan, words: Mapping[str, str], directory: Path, journal: Journal, topics: Sequence[str]
     ) -> None:
-        """``words`` are the placeholders that all instances share, ``known`` the topics of the run."""
+        """``words`` are the placeholders that all instances share, ``topics`` those of the run."""
         self._plan, self._words, self._directory, self._journal = plan, words, directory, journal
-        self._known = frozenset(known)
+        self._topics = frozenset(topics)
         self._ready = re.compile(plan.ready, re.MULTILINE) if plan.ready and not _port(plan.ready) else None
         self._processes: dict[int, _Process] = {}
 
@@ -155,7 +155,7 @@ class LocalInstances:
         return child.pid
 
     def exit(self, instance: int) -> str | None:
-        """How it ended, None while it runs."""
+        """Say how it ended, None while it runs."""
         status = self._processes[instance].child.poll()
         if status is None:
             return None
@@ -227,12 +227,12 @@ class LocalInstances:
         except (KafkaError, ValueError):
             return ()
         try:
-            topics = consumer.topics()
+            every = consumer.topics()
         except KafkaError:
             return ()
         finally:
             consumer.close()
-        return tuple(sorted(topic for topic in topics if topic not in self._known and not topic.startswith(_INTERNAL)))
+        return tuple(sorted(topic for topic in every if topic not in self._topics and not topic.startswith(_INTERNAL)))
 
     def close(self) -> None:
         """End all of them, and whatever they left behind."""

@@ -46,6 +46,7 @@ NO_DIRECTORY: Final = "status 1"
 #: Capabilities that nodes in virtual time lack, and why.
 OUT_OF_REACH: Final = {
     **LACKS,
+    Capability.INSTANCES: "a user's program runs in real time, not in virtual time",
     Capability.PACKETS: "links in virtual time carry messages in their order, and no packets; slow links are there",
     Capability.CONNECTIONS: "links in virtual time carry messages, which can be held one by one, and no connections",
     Capability.CLOCKS: "the reference broker's core has no wall clock, so virtual time has no clock to set",

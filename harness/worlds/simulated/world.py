@@ -121,7 +121,7 @@ class SimulatedWorld:
 
     @property
     def instances(self) -> None:
-        """None always: a program of somebody's own runs in real time."""
+        """None always: a user's program runs in real time."""
 
     def open(self) -> None:
         """Start the cluster and create the topic; return when every log partition has a leader and a full ISR.

@@ -60,7 +60,7 @@ CYCLES = ("G0", "G1c", "G0-realtime", "G1c-realtime")
 #: Anomalies that the reference does not know.
 BETTER = (
     "phantom-read", "corrupt-read", "returned-key", "divergent-state", "divergent-reads", "dead-cleaner",
-    "unfounded-out-of-order",
+    "unfounded-out-of-order", "unexplained-output", "stalled-application", "crash-loop",
 )  # fmt: skip
 
 

@@ -36,6 +36,10 @@ PLANTED_APART: Final = {
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
     "out-of-sync": ("a simulated world has to see it", "anomalies/test_out_of_sync.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
+    **dict.fromkeys(
+        ("unexplained-output", "stalled-application", "crash-loop"),
+        ("an application's outputs are no operations of clients", "anomalies/test_applications.py"),
+    ),
 }
 
 

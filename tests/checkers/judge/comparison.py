@@ -45,6 +45,8 @@ PLACES: Final[dict[str, Callable[[Finding], Place]]] = {
     **dict.fromkeys(("missing-effect", "aborted-commit", "unstable-offset"), _of_group),
     "precommitted-read": lambda f: (f["key"], f["op"]["op_pos"]),
     "doubled-effect": lambda f: (f["source"], f["offset"]),
+    **dict.fromkeys(("unexplained-output", "stalled-application"), _of_offset),
+    "crash-loop": lambda f: (f["key"], f["instance"]),
     "stale-generation": lambda f: (f["group"], f["key"], f["op"]["op_pos"]),
 }
 

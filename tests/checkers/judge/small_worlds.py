@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from workloads.operations import NOTHING, Event, EventType, Function, Poll, Reached, Record, Send
+from workloads import number_of
+from workloads.operations import NOTHING, Effect, Event, EventType, Function, Poll, Reached, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -22,6 +23,9 @@ OF_RECORDS: Final = ("appends twice", "passes over records")
 OF_TRANSACTIONS: Final = ("shows aborted records", "shows open records", "loses a half")
 OF_GROUPS: Final = ("forgets a commit", "keeps a deleted group", "fences no member", "repeats generations")
 OF_PIPELINES: Final = ("takes aborted offsets", "gives work twice")
+OF_APPLICATIONS: Final = (
+    "forgets inputs", "does inputs again", "explains nothing", "stands still", "ends at once",
+)  # fmt: skip
 OF_KEYS: Final = ("brings keys back", "cleans early", "cleans the last record")
 
 
@@ -580,6 +584,48 @@ def pipelines(chance: random.Random) -> World:
     return world
 
 
+def applications(chance: random.Random) -> World:
+    """A user's program: it does inputs in the order of each log, and commits how far it is."""
+    world = World(chance, OF_APPLICATIONS)
+    outputs: dict[bool, list[Effect]] = {True: [], False: []}
+    committed: dict[str, int] = {}
+    each, every = chance.choice([1, 1, 2]), chance.choice([1, 1, 1, 2])
+    ends, commits = [0], chance.randrange(4) > 0
+
+    def put(log: str, value: int, *, counts: bool) -> None:
+        outputs[counts].append(Effect(log, value, ends[0]))
+        ends[0] += 1
+
+    def work() -> None:
+        log = chance.choice(LOGS)
+        ahead = [entry for entry in world.logs[log] if entry.offset >= committed.get(log, 0)][:2]
+        for entry in ahead:
+            wanted = every == 1 or number_of(entry.value) % every == 0 or world.breaks("explains nothing")
+            times = 2 if world.breaks("does inputs again") else 1
+            for _ in range(each * times if wanted and not world.breaks("forgets inputs") else 0):
+                put(log, entry.value, counts=not world.one_in(12))
+        if world.breaks("explains nothing"):
+            put(log, chance.choice([-1, 900]), counts=True)
+        if ahead and not world.breaks("does inputs again"):
+            committed[log] = ahead[-1].offset + 1
+
+    world.steps(chance.randint(6, 14), lambda: world.send(chance.choice([0, 1, 2])), lambda: world.send(0), work)
+    for _ in range(0 if world.breaks("stands still") else 20):
+        work()
+    world.finals(LOGS)
+    for counts, kind in ((True, OK), (False, FAIL)):
+        if outputs[counts]:
+            world.event(-2, kind, Function.EFFECT, micro=tuple(outputs[counts]), node=0, instance=-1)
+    loops = [0] if world.breaks("ends at once") else []
+    facts = {
+        "shape": "each", "outputs_each": each, "every": every, "promise": "exactly-once", "group": "g",
+        "inputs": LOGS, "outputs": [EFFECTS], "committed": committed if commits else {}, "crash_loops": loops,
+        "unread": {EFFECTS: "slow"} if world.one_in(8) else {},
+    }  # fmt: skip
+    world.event(-2, INFO, Function.APPLICATION, detail=facts, instance=-1)
+    return world
+
+
 KINDS: Final[dict[str, Callable[[random.Random], World]]] = {
     "plain": plain,
     "transactions": transactions,
@@ -588,4 +634,5 @@ KINDS: Final[dict[str, Callable[[random.Random], World]]] = {
     "keyed": keyed,
     "keyed-transactions": keyed_transactions,
     "retention": retention,
+    "applications": applications,
 }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from tests.checkers.judge import groups, keys, logs, transactions
+from tests.checkers.judge import applications, groups, keys, logs, transactions
 from tests.checkers.judge.told import Told
 from workloads.operations import Event
 
 Finding = tuple[object, ...]
 
 #: By the name of the anomaly: its rule.
-RULES: dict[str, Callable[[Told], Iterator[Finding]]] = {
+RULES: dict[str, Callable[[Told], Iterable[Finding]]] = {
     "lost-write": logs.lost_write,
     "unseen": logs.unseen,
     "expired-write": logs.expired_write,
@@ -44,8 +44,11 @@ RULES: dict[str, Callable[[Told], Iterator[Finding]]] = {
     "two-owners": groups.two_owners,
     "unfenced-instance": groups.unfenced_instance,
     "stale-generation": groups.stale_generation,
-    "missing-effect": groups.missing_effect,
-    "doubled-effect": groups.doubled_effect,
+    "missing-effect": lambda told: (*groups.missing_effect(told), *applications.missing_effect(told)),
+    "doubled-effect": lambda told: (*groups.doubled_effect(told), *applications.doubled_effect(told)),
+    "unexplained-output": applications.unexplained_output,
+    "stalled-application": applications.stalled_application,
+    "crash-loop": applications.crash_loop,
     "aborted-commit": groups.aborted_commit,
     "unstable-offset": groups.unstable_offset,
     "returned-key": keys.returned_key,

@@ -23,6 +23,9 @@ def spec(world: AnyWorld, family: str) -> RunSpec:
     return msgspec.structs.replace(run, world=world, family=family, faults=FaultPlan(families=(family,)))
 
 
+OF_INSTANCES = ("instance-kill", "instance-stop", "instance-freeze", "instance-scale")
+
+
 def nothing_left(world: AnyWorld) -> set[str]:
     """Families of which a world can do nothing."""
     return {name for name in ALL if any(limit.nothing_left for limit in limits.limits_of(spec(world, name)))}
@@ -31,7 +34,7 @@ def nothing_left(world: AnyWorld) -> set[str]:
 @pytest.mark.parametrize(
     ("world", "impossible"),
     [
-        (Simulated(), "clock connection lossy-link full-disk slow-disk reassign upgrade"),
+        (Simulated(), f"clock connection lossy-link full-disk slow-disk reassign upgrade {' '.join(OF_INSTANCES)}"),
         (Processes(), f"reassign log-directory upgrade {OF_NAMESPACES}"),
         (Processes(host=Namespaces()), "reassign log-directory upgrade"),
         (Kafka(), f"partition outage log-directory {OF_NAMESPACES}"),
@@ -48,7 +51,9 @@ def test_which_families_a_world_can_never_do_on_its_host(world: AnyWorld, imposs
 
 
 def test_of_a_cluster_that_exists_only_its_administration_and_the_clients_are_within_reach() -> None:
-    assert nothing_left(Existing(bootstrap=("b:9092",))) == ALL - {"move", "reassign", "client-crash", "storm"}
+    assert nothing_left(Existing(bootstrap=("b:9092",))) == ALL - {
+        "move", "reassign", "client-crash", "storm", *OF_INSTANCES,
+    }  # fmt: skip
 
 
 def test_links_of_kafka_are_cut_in_namespaces_and_those_of_the_reference_broker_anywhere() -> None:

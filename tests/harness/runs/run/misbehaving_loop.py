@@ -1,0 +1,45 @@
+"""A loop that commits after it has written, and does one thing wrong, by the word that it is given."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+
+#: Outputs of each hundredth input of a loop that floods.
+FLOOD = 5_000
+
+
+def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
+    """The outputs of the input with this number."""
+    if wrong == "skips":
+        return [] if number % 10 == 3 else [record.value]
+    if wrong == "doubles":
+        return [record.value] * (2 if number % 10 == 3 else 1)
+    if wrong == "floods":
+        return [record.value] * (FLOOD if number == 5 else 1)
+    if wrong == "forgets ids":
+        return [b"done"]
+    if wrong == "invents":
+        return [record.value, b'{"id": "of nothing"}'] if number % 10 == 3 else [record.value]
+    raise ValueError(wrong)
+
+
+def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> None:
+    servers = bootstrap.split(",")
+    options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    consumer = KafkaConsumer(source, bootstrap_servers=servers, session_timeout_ms=6_000, **options)
+    producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=10)
+    number = 0
+    while True:
+        for records in consumer.poll(timeout_ms=200).values():
+            for record in records:
+                number += 1
+                for payload in outputs(wrong, record, number):
+                    producer.send(target, key=record.key, value=payload)
+        producer.flush()
+        consumer.commit()
+
+
+main(*sys.argv[1:])
