@@ -66,6 +66,12 @@ def _by_table(partition: Numbers, number: Numbers, low: Numbers, span: Numbers) 
 
 
 def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
+    """Sort pairs packed as single numbers: once where 64 bits hold them, else once more before, for their ranks."""
+    low = int(number.min())
+    span = int(number.max()) - low + 1
+    if span * (int(partition.max()) + 1) <= np.iinfo(np.int64).max:
+        packed, of = np.unique(partition * span + (number - low), return_inverse=True)
+        return Ids(of, packed // span, packed % span + low)
     distinct, rank = np.unique(number, return_inverse=True)
     packed, of = np.unique(partition * len(distinct) + rank, return_inverse=True)
     return Ids(of, packed // len(distinct), distinct[packed % len(distinct)])
