@@ -17,7 +17,7 @@ CAPABILITIES = ["transactions", "tombstones", "subscription", "commits"]
 LINE_MAX = 64 * 2**20
 #: Steps of a poll, so that a call to wake up ends it.
 STEP_MS = 100
-#: Properties whose names differ; the library has no max.block.ms, and no delivery.timeout.ms but its request.timeout.ms.
+#: Properties whose names differ. The library has no max.block.ms; its request.timeout.ms is the limit of a send, too.
 NAMES = {
     "batch.size": "max_batch_size",
     "sasl.username": "sasl_plain_username",
@@ -28,8 +28,9 @@ PRODUCER = """bootstrap_servers client_id metadata_max_age_ms request_timeout_ms
     sasl_mechanism sasl_plain_username sasl_plain_password"""
 CONSUMER = """bootstrap_servers client_id metadata_max_age_ms request_timeout_ms retry_backoff_ms group_id
     group_instance_id fetch_max_wait_ms fetch_max_bytes auto_offset_reset enable_auto_commit auto_commit_interval_ms
-    check_crcs max_poll_interval_ms session_timeout_ms heartbeat_interval_ms max_poll_records isolation_level client_rack
-    security_protocol sasl_mechanism sasl_plain_username sasl_plain_password"""
+    check_crcs max_poll_interval_ms session_timeout_ms heartbeat_interval_ms max_poll_records isolation_level
+    client_rack security_protocol
+    sasl_mechanism sasl_plain_username sasl_plain_password"""
 
 open_calls = {}
 

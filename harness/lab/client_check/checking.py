@@ -10,8 +10,8 @@ import msgspec
 
 from harness.ground.errors import PlanError
 from harness.ground.progress import Progress
-from harness.lab.client_check.points import POINTS, Point
-from harness.lab.client_check.stage import SETTINGS, BrokenPointError, Stage
+from harness.lab.client_check.points import POINTS, CheckPoint
+from harness.lab.client_check.stage import SETTINGS, BrokenPointError, CheckStage
 from harness.lab.findings import OpenCluster
 from harness.plan import ClientProgram, Processes, RunSpec
 from harness.worlds.processes import processes_world
@@ -65,7 +65,7 @@ def check_program(command: Sequence[str], directory: Path, progress: Progress) -
     world = processes_world(spec, directory)
     try:
         world.open()
-        stage = Stage(f"the client program {program.name}", command, OpenCluster(world, directory))
+        stage = CheckStage(f"the client program {program.name}", command, OpenCluster(world, directory))
         try:
             with progress.phase("checking", len(POINTS)):
                 points = tuple(_tried(point, stage, progress) for point in POINTS)
@@ -76,7 +76,7 @@ def check_program(command: Sequence[str], directory: Path, progress: Progress) -
         world.close()
 
 
-def _tried(point: Point, stage: Stage, progress: Progress) -> PointResult:
+def _tried(point: CheckPoint, stage: CheckStage, progress: Progress) -> PointResult:
     tries = (point.attempt.__doc__ or "").partition("\n")[0]
     progress.advance(point.name)
     try:
@@ -90,7 +90,7 @@ def _tried(point: Point, stage: Stage, progress: Progress) -> PointResult:
     return PointResult(name=point.name, tries=tries, holds=True)
 
 
-def _told(program: ClientProgram, stage: Stage, points: tuple[PointResult, ...]) -> CheckedProgram:
+def _told(program: ClientProgram, stage: CheckStage, points: tuple[PointResult, ...]) -> CheckedProgram:
     said = stage.last_hello
     return CheckedProgram(
         command=program.command,

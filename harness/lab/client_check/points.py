@@ -14,28 +14,28 @@ from harness.lab.client_check.stage import (
     TOPIC,
     BrokenPointError,
     CheckedClient,
-    Stage,
+    CheckStage,
     eventually,
     require_ok,
 )
-from harness.worlds.clients.programs.messages import Answer, End, Method, Offset, Partition, Record, ToldClass
+from harness.worlds.clients.programs.messages import Answer, End, Method, Offset, ToldClass, ToldPartition, ToldRecord
 from workloads import PAYLOAD_HEADER, ClientCapability, Membership
 
 #: Records of a point.
 COUNT: Final = 50
 #: The log partition of transactions, apart from the others because of their markers.
 _OTHER: Final = f"{TOPIC}-1"
-#: Nobody listens here.
-_NOBODY: Final = "127.1.2.3:1"
+#: No broker listens here.
+_NOWHERE: Final = "127.1.2.3:1"
 #: A poll that waits this long is to be woken up.
 _LONG_MS: Final = 60_000
-#: The mistake of a crash that is none.
+#: The mistake in a crash.
 _WAITED: Final = "what waited for linger.ms; drop the client as if it had been killed"
 #: More bytes than max.message.bytes of a topic.
 _TOO_LARGE: Final = 2 * 2**20
 
 
-def hello(stage: Stage) -> None:
+def hello(stage: CheckStage) -> None:
     """It says its name, its version and what it can do in its first line."""
     said = stage.hello
     for key in ("name", "version"):
@@ -43,7 +43,7 @@ def hello(stage: Stage) -> None:
             raise BrokenPointError(f'has an empty "{key}" in its first line; write that of the library')
 
 
-def sends(stage: Stage) -> None:
+def sends(stage: CheckStage) -> None:
     """Every send is answered once, with the offset that the record has in the log."""
     producer, marks = stage.producer(), [b"%s %d" % (stage.name("sends").encode(), each) for each in range(COUNT)]
     answers = producer.sent([producer.send(mark) for mark in marks])
@@ -52,15 +52,15 @@ def sends(stage: Stage) -> None:
         if answer.offset is None:
             raise BrokenPointError('answers a send without "offset", with acks=all; write that of the record')
     producer.close()
-    there = {record.payload: record.offset for record in stage.log()}
+    written = {record.payload: record.offset for record in stage.log()}
     for mark, answer in zip(marks, answers, strict=True):
-        if mark not in there:
+        if mark not in written:
             raise BrokenPointError(f"told offset {answer.offset} of a record that is not in the log; answer when it is")
-        if there[mark] != answer.offset:
-            raise BrokenPointError(f"told offset {answer.offset} of a record that has {there[mark]}")
+        if written[mark] != answer.offset:
+            raise BrokenPointError(f"told offset {answer.offset} of a record that has {written[mark]}")
 
 
-def refused_records(stage: Stage) -> None:
+def refused_records(stage: CheckStage) -> None:
     """A record that is too large, and a topic that does not exist, end with an error that has a name and a class."""
     producer = stage.producer()
     for what, send in (
@@ -86,9 +86,9 @@ def _require_class(answer: Answer, what: str) -> None:
         )
 
 
-def time_limits(stage: Stage) -> None:
-    """Where no broker answers every send ends within delivery.timeout.ms and max.block.ms."""
-    properties = (_NOBODY,)
+def time_limits(stage: CheckStage) -> None:
+    """Every send ends within delivery.timeout.ms and max.block.ms, also without any broker."""
+    properties = (_NOWHERE,)
     try:
         producer = stage.producer(bootstrap=properties)
     except BrokenPointError as error:
@@ -102,32 +102,30 @@ def time_limits(stage: Stage) -> None:
     producer.close()
 
 
-def reads(stage: Stage) -> None:
+def reads(stage: CheckStage) -> None:
     """An assigned consumer reads every record from the offset that it is told, and knows the end of the log."""
-    there, consumer = stage.log(), stage.consumer()
+    log, consumer = stage.log(), stage.consumer()
     _assign(consumer, None)
-    read = _polled(consumer, len(there))
-    for record, true in zip(read, there, strict=False):
+    read = _polled(consumer, len(log))
+    for record, true in zip(read, log, strict=False):
         value = None if true.tombstone else true.payload
         if (record.offset, record.key or b"", record.value) != (true.offset, true.key, value):
             raise BrokenPointError(
                 f"hands over offset {record.offset} with key {record.key!r} and value {record.value!r}, where the log "
                 f"has {true.offset}, {true.key!r} and {value!r}"
             )
-    if len(read) < len(there):
-        raise BrokenPointError(f"hands over {len(read)} of {len(there)} records of a log, from its start")
-    middle = there[len(there) // 2].offset
+    if len(read) < len(log):
+        raise BrokenPointError(f"hands over {len(read)} of {len(log)} records of a log, from its start")
+    middle = log[len(log) // 2].offset
     _assign(consumer, middle)
     again = _polled(consumer, 1)
     if not again or again[0].offset != middle:
         raise BrokenPointError(
             f"was assigned {PARTITION} from offset {middle} on, and begins with {again[0].offset if again else 'none'}"
         )
-    ends = consumer.done(Method.ENDS, partitions=[Partition(TOPIC, 0)], timeout_ms=2_000).offsets or []
-    if [each.offset for each in ends] != [there[-1].offset + 1]:
-        raise BrokenPointError(
-            f"says that the log ends at {[each.offset for each in ends]}, not {there[-1].offset + 1}"
-        )
+    ends = consumer.done(Method.ENDS, partitions=[ToldPartition(TOPIC, 0)], timeout_ms=2_000).offsets or []
+    if [each.offset for each in ends] != [log[-1].offset + 1]:
+        raise BrokenPointError(f"says that the log ends at {[each.offset for each in ends]}, not {log[-1].offset + 1}")
     consumer.close()
 
 
@@ -135,9 +133,9 @@ def _assign(consumer: CheckedClient, offset: int | None) -> None:
     consumer.done(Method.ASSIGN, offsets=[Offset(TOPIC, 0, offset)])
 
 
-def _polled(consumer: CheckedClient, count: int) -> list[Record]:
+def _polled(consumer: CheckedClient, count: int) -> list[ToldRecord]:
     """The records of polls until there are this many, or nothing more comes."""
-    read: list[Record] = []
+    read: list[ToldRecord] = []
 
     def enough() -> bool:
         read.extend(consumer.done(Method.POLL, timeout_ms=200).records or [])
@@ -147,10 +145,10 @@ def _polled(consumer: CheckedClient, count: int) -> list[Record]:
     return read
 
 
-def waking_up(stage: Stage) -> None:
+def waking_up(stage: CheckStage) -> None:
     """A poll that waits for a minute is answered as soon as the consumer is woken up."""
     consumer = stage.consumer()
-    consumer.done(Method.ASSIGN, offsets=[Offset(TOPIC, 2, None)])  # nobody writes there
+    consumer.done(Method.ASSIGN, offsets=[Offset(TOPIC, 2, None)])  # it stays empty
     waiting = consumer.begin(Method.POLL, timeout_ms=_LONG_MS)
     stage.process.wake_up(consumer.number)
     try:
@@ -164,7 +162,7 @@ def waking_up(stage: Stage) -> None:
     consumer.close()
 
 
-def tombstones(stage: Stage) -> None:
+def tombstones(stage: CheckStage) -> None:
     """A record without a value, and with a header, is written and read so."""
     producer, mark = stage.producer(), stage.name("dead").encode()
     producer.sent([producer.send(None, headers={PAYLOAD_HEADER: mark})])
@@ -180,26 +178,26 @@ def tombstones(stage: Stage) -> None:
     consumer.close()
 
 
-def group_members(stage: Stage) -> None:
+def group_members(stage: CheckStage) -> None:
     """A member tells what it is assigned, commits, and knows what its group has committed."""
     member, events = stage.consumer(Membership(stage.name("group"))), list[Answer]()
     member.done(Method.SUBSCRIBE, topics=(TOPIC,), events=events)
 
     def assigned() -> bool:
         member.done(Method.POLL, timeout_ms=200)
-        return any(Partition(TOPIC, 0) in (event.partitions or []) for event in events)
+        return any(ToldPartition(TOPIC, 0) in (event.partitions or []) for event in events)
 
     if not eventually(assigned, 2 * ANSWER_LIMIT_S):
         raise BrokenPointError(f'is assigned {PARTITION} and tells no event "assigned" that has it')
     committed = [Offset(TOPIC, 0, 7)]
     member.done(Method.COMMIT, offsets=committed, timeout_ms=2_000)
-    told = member.done(Method.COMMITTED, partitions=[Partition(TOPIC, 0)], timeout_ms=2_000).offsets
+    told = member.done(Method.COMMITTED, partitions=[ToldPartition(TOPIC, 0)], timeout_ms=2_000).offsets
     if told != committed:
         raise BrokenPointError(f"committed offset 7, and says that the group has {told}")
     member.close()
 
 
-def transactions(stage: Stage) -> None:
+def transactions(stage: CheckStage) -> None:
     """A commit lets all of it count, an abort nothing, and a producer that was fenced says fatal."""
     name = stage.name("transactional")
     producer = stage.producer(transactional_id=name)
@@ -235,7 +233,7 @@ def transactions(stage: Stage) -> None:
     successor.close()
 
 
-def closing(stage: Stage) -> None:
+def closing(stage: CheckStage) -> None:
     """A producer that is closed while no broker answers answers its sends first, and nothing afterwards."""
     producer = stage.producer()
     producer.sent([producer.send(b"before it is closed")])
@@ -247,7 +245,7 @@ def closing(stage: Stage) -> None:
                 _require_class(answer, "a send that close gave up")
 
 
-def crash(stage: Stage) -> None:
+def crash(stage: CheckStage) -> None:
     """A crash gives up what the producer has not sent yet: none of it reaches the log."""
     patient = replace(SETTINGS, linger_ms=2_000, batch_size=1_000_000)
     producer, mark = stage.producer(patient), stage.name("crash").encode()
@@ -263,7 +261,7 @@ def crash(stage: Stage) -> None:
         raise BrokenPointError(f"flushes in a crash {_WAITED}")
 
 
-def end_of_input(stage: Stage) -> None:
+def end_of_input(stage: CheckStage) -> None:
     """It ends when its standard input ends, with clients that are open."""
     producer, process = stage.producer(), stage.process
     producer.sent([producer.send(b"before the end")])
@@ -274,25 +272,25 @@ def end_of_input(stage: Stage) -> None:
         )
 
 
-class Point(NamedTuple):
+class CheckPoint(NamedTuple):
     """One point: its name, what is tried, and the capabilities without which it is left out."""
 
     name: str
-    attempt: Callable[[Stage], None]
+    attempt: Callable[[CheckStage], None]
     needs: Sequence[ClientCapability] = ()
 
 
 POINTS: Final = (
-    Point("hello", hello),
-    Point("sends", sends),
-    Point("errors", refused_records),
-    Point("time limits", time_limits),
-    Point("reads", reads),
-    Point("waking up", waking_up),
-    Point("groups", group_members, (ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS)),
-    Point("transactions", transactions, (ClientCapability.TRANSACTIONS,)),
-    Point("close", closing),
-    Point("crash", crash),
-    Point("tombstones", tombstones, (ClientCapability.TOMBSTONES,)),
-    Point("end of input", end_of_input),
+    CheckPoint("hello", hello),
+    CheckPoint("sends", sends),
+    CheckPoint("errors", refused_records),
+    CheckPoint("time limits", time_limits),
+    CheckPoint("reads", reads),
+    CheckPoint("waking up", waking_up),
+    CheckPoint("groups", group_members, (ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS)),
+    CheckPoint("transactions", transactions, (ClientCapability.TRANSACTIONS,)),
+    CheckPoint("close", closing),
+    CheckPoint("crash", crash),
+    CheckPoint("tombstones", tombstones, (ClientCapability.TOMBSTONES,)),
+    CheckPoint("end of input", end_of_input),
 )

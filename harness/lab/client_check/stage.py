@@ -14,7 +14,7 @@ from harness.ground.errors import HostError
 from harness.lab.findings import PARTITIONS, OpenCluster
 from harness.worlds.clients import ClientProcess
 from harness.worlds.clients.programs import configuration
-from harness.worlds.clients.programs.messages import Answer, Call, End, Hello, Method, properties_of
+from harness.worlds.clients.programs.messages import Answer, End, Method, ProgramCall, ProgramHello, properties_of
 from workloads import Fetched, IsolationLevel, Membership, Offsets, PollOutcome, Settings
 
 #: A call that waits for nothing is answered within a moment; a busy machine gets this long.
@@ -42,7 +42,7 @@ class CheckedClient:
     def begin(self, method: Method, **arguments: Any) -> Future[Answer | None]:
         """Begin a call; :meth:`answer` waits for its end."""
         events: list[Answer] = arguments.pop("events", [])
-        call = Call(method=method, client=self.number, **arguments)
+        call = ProgramCall(method=method, client=self.number, **arguments)
         try:
             return self.process.begin(call, ANSWER_LIMIT_S, events.append if method is Method.SUBSCRIBE else None)
         except OSError as error:
@@ -52,7 +52,7 @@ class CheckedClient:
         """The answer of a call, however it ended.
 
         Raises:
-            BrokenPointError: there is none in time, or the program has ended.
+            BrokenPointError: no answer came in time, or the program has ended.
         """
         try:
             answer = call.result(limit_s)
@@ -89,11 +89,11 @@ def require_ok(answer: Answer, method: Method) -> Answer:
     """An answer that ended well; else a BrokenPointError with the error that it tells."""
     if answer.end is not End.OK:
         told = f"{answer.error}: {answer.words}" if answer.words else answer.error
-        raise BrokenPointError(f"ends {method} with {answer.end} and {told}, and nothing stands in its way")
+        raise BrokenPointError(f"ends {method} with {answer.end} and {told}, though all brokers run")
     return answer
 
 
-class Stage:
+class CheckStage:
     """One check: the program, which is started again after a point that broke it, and the cluster."""
 
     def __init__(self, title: str, command: Sequence[str], cluster: OpenCluster) -> None:
@@ -102,7 +102,7 @@ class Stage:
         self._command = tuple(command)
         self._process: ClientProcess | None = None
         #: The latest first word of the program; None until it has said one.
-        self.last_hello: Hello | None = None
+        self.last_hello: ProgramHello | None = None
         self._names = iter(range(1_000_000))
 
     @property
@@ -119,7 +119,7 @@ class Stage:
         return self._process
 
     @property
-    def hello(self) -> Hello:
+    def hello(self) -> ProgramHello:
         """The first word of the program."""
         return self.process.hello
 

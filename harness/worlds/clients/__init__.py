@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.worlds.clients.libraries import CLIENTS, JAVA
     from harness.worlds.clients.listed_groups import EMPTY, group_state
     from harness.worlds.clients.membership import add_voter, remove_voter, unregister_broker
-    from harness.worlds.clients.programs.client import Program, program_library
+    from harness.worlds.clients.programs.client import StartedProgram, program_library
     from harness.worlds.clients.programs.process import ClientProcess
     from harness.worlds.clients.real_clients import ClientLibrary, RealClients
     from harness.worlds.clients.told_state import ToldGroup, told_group, told_stable_end, told_transaction
@@ -34,9 +34,9 @@ __all__ = [
     "ClientLibrary",
     "ClientProcess",
     "DirectConnection",
-    "Program",
     "RealClients",
     "RealDirectClient",
+    "StartedProgram",
     "ToldGroup",
     "add_voter",
     "at_home",
@@ -74,7 +74,7 @@ _NAMES = {
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS JAVA",
     "membership": "add_voter remove_voter unregister_broker",
-    "programs.client": "Program program_library",
+    "programs.client": "StartedProgram program_library",
     "programs.process": "ClientProcess",
     "told_state": "ToldGroup told_group told_stable_end told_transaction",
 }

@@ -15,7 +15,7 @@ from harness.worlds.clients import (
     JAVA,
     ClientLibrary,
     ClientProcess,
-    Program,
+    StartedProgram,
     compiler_jars,
     java_library,
     java_process,
@@ -56,7 +56,7 @@ def with_one_library(world: RealTime) -> list[RealTime]:
 def _library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
     if isinstance(world.client, ClientProgram):
         program = ClientProcess(f"the client program {world.client.name}", world.client.command)
-        return program_library(Program(_started(program, resources)))
+        return program_library(StartedProgram(_started(program, resources)))
     if world.client != JAVA:
         return CLIENTS[world.client]
     logs = directory / "logs"

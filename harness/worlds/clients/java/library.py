@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.worlds.clients.java import configuration
-from harness.worlds.clients.programs.client import Program, program_library
+from harness.worlds.clients.programs.client import StartedProgram, program_library
 from harness.worlds.clients.programs.process import ClientProcess
 from harness.worlds.clients.real_clients import ClientLibrary
 from workloads import classify
@@ -42,7 +42,7 @@ def java_process(release: str, command: tuple[str, ...]) -> ClientProcess:
 
 def java_library(process: ClientProcess) -> ClientLibrary:
     """The clients of the run that this JVM belongs to."""
-    library = program_library(Program(process, configuration.for_java, classify))
+    library = program_library(StartedProgram(process, configuration.for_java, classify))
     release = process.hello.version
     names = {"library": f"kafka-clients {release} (Java)"}
     return replace(

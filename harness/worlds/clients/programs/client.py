@@ -27,11 +27,11 @@ from harness.worlds.clients.programs import configuration
 from harness.worlds.clients.programs.messages import (
     CAPABILITIES,
     Answer,
-    Call,
     End,
     Method,
-    Partition,
+    ProgramCall,
     ToldClass,
+    ToldPartition,
     offsets_of,
     partitions_of,
     properties_of,
@@ -70,13 +70,13 @@ Spelling = Callable[[Mapping[str, object]], Mapping[str, object]]
 
 
 @dataclass(frozen=True)
-class Program:
+class StartedProgram:
     """A program that runs.
 
     Attributes:
         spelled: the form in which it takes properties.
-        judged: what the name of an error proves of a send that its library took; of a library that nobody has looked
-            into, nothing.
+        judged: what the name of an error proves of a send that its library took; that of a library
+            whose errors are not known proves nothing.
     """
 
     process: ClientProcess
@@ -97,7 +97,7 @@ class RemoteClient:
     ending: Method = Method.CLOSE
 
     @classmethod
-    def make(cls, program: Program, method: Method, configured: Mapping[str, object]) -> RemoteClient:
+    def make(cls, program: StartedProgram, method: Method, configured: Mapping[str, object]) -> RemoteClient:
         """Make a client; one that cannot be made leaves nothing behind."""
         client = cls(program.process, program.process.new_client())
         try:
@@ -111,7 +111,7 @@ class RemoteClient:
         self, method: Method, limit_s: float, on_event: Callable[[Answer], None] | None = None, **arguments: Any
     ) -> Answer:
         """Do a call and wait for its end; raises as :meth:`ClientProcess.call`."""
-        return self.process.call(Call(method=method, client=self.number, **arguments), limit_s, on_event)
+        return self.process.call(ProgramCall(method=method, client=self.number, **arguments), limit_s, on_event)
 
     def wake_up(self) -> None:
         """Have a consumer's call that waits raise an exception now."""
@@ -125,7 +125,7 @@ class RemoteClient:
 class ProgramProducer(AdaptedProducer[RemoteClient]):
     """One producer of a program. See :class:`workloads.client.Producer`."""
 
-    def __init__(self, program: Program, clock: ThreadedClock, configured: Mapping[str, object]) -> None:
+    def __init__(self, program: StartedProgram, clock: ThreadedClock, configured: Mapping[str, object]) -> None:
         owner: Owner[RemoteClient] = Owner(
             f"{configured['client.id']}-producer",
             lambda: RemoteClient.make(program, Method.NEW_PRODUCER, configured),
@@ -155,7 +155,7 @@ class ProgramProducer(AdaptedProducer[RemoteClient]):
     def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: RemoteClient) -> None:
         topic, number = LogPartition.named(partition)
         headers = None if content.header is None else {PAYLOAD_HEADER: content.header}
-        call = Call(
+        call = ProgramCall(
             method=Method.SEND,
             client=library.number,
             topic=topic,
@@ -222,7 +222,7 @@ class ProgramConsumer(AdaptedConsumer[RemoteClient]):
 
     def __init__(
         self,
-        program: Program,
+        program: StartedProgram,
         clock: ThreadedClock,
         configured: Mapping[str, object],
         membership: Membership | None = None,
@@ -273,7 +273,7 @@ class ProgramConsumer(AdaptedConsumer[RemoteClient]):
         limit_s = self._limit_s() + max_wait_ms / 1_000
         try:
             if self._poll is None:
-                call = Call(method=Method.POLL, client=library.number, timeout_ms=max_wait_ms)
+                call = ProgramCall(method=Method.POLL, client=library.number, timeout_ms=max_wait_ms)
                 self._poll = library.process.begin(call, limit_s)
             answer = library.process.ended(self._poll, limit_s)
         except _ERRORS as error:
@@ -330,7 +330,7 @@ def named(error: BaseException) -> str:
     return f"{name}: {words}" if words else name
 
 
-def _names(partitions: list[Partition] | None) -> tuple[str, ...]:
+def _names(partitions: list[ToldPartition] | None) -> tuple[str, ...]:
     return tuple(sorted(each.name for each in partitions or ()))
 
 
@@ -343,7 +343,7 @@ def _fetched(answer: Answer) -> list[Fetched]:
     return records
 
 
-def program_library(program: Program) -> ClientLibrary:
+def program_library(program: StartedProgram) -> ClientLibrary:
     """The clients of the run that ``program`` belongs to."""
     hello = program.process.hello
     name = f"{hello.name} {hello.version}"

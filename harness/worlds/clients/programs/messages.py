@@ -70,7 +70,7 @@ class ToldClass(StrEnum):
     RETRIABLE = "retriable"
 
 
-class Partition(msgspec.Struct, frozen=True, gc=False):
+class ToldPartition(msgspec.Struct, frozen=True, gc=False):
     """A log partition."""
 
     topic: str
@@ -82,13 +82,13 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
         return str(LogPartition(self.topic, self.partition))
 
 
-class Offset(Partition, frozen=True, gc=False):
+class Offset(ToldPartition, frozen=True, gc=False):
     """An offset of a log partition; None is its start."""
 
     offset: int | None
 
 
-class Record(Partition, frozen=True, kw_only=True, gc=False):
+class ToldRecord(ToldPartition, frozen=True, kw_only=True, gc=False):
     """A record that a poll handed over. A tombstone has no value."""
 
     offset: int
@@ -97,7 +97,7 @@ class Record(Partition, frozen=True, kw_only=True, gc=False):
     headers: dict[str, bytes] | None = None
 
 
-class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ProgramCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A call: its ``method``, the numbers of the client and of the call, and what the method takes."""
 
     method: Method
@@ -110,7 +110,7 @@ class Call(msgspec.Struct, kw_only=True, omit_defaults=True):
     value: bytes | None = None
     headers: dict[str, bytes] | None = None
     topics: tuple[str, ...] | None = None
-    partitions: list[Partition] | None = None
+    partitions: list[ToldPartition] | None = None
     offsets: list[Offset] | None = None
     member: dict[str, object] | None = None
     timeout_ms: int | None = None
@@ -126,14 +126,14 @@ class Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: str | None = None
     words: str | None = None
     offset: int | None = None
-    records: list[Record] | None = None
+    records: list[ToldRecord] | None = None
     offsets: list[Offset] | None = None
     member: dict[str, object] | None = None
-    partitions: list[Partition] | None = None
+    partitions: list[ToldPartition] | None = None
     generation: int | None = None
 
 
-class Hello(msgspec.Struct, kw_only=True, frozen=True):
+class ProgramHello(msgspec.Struct, kw_only=True, frozen=True):
     """The first line of a program: the version of the protocol, its library, and what that can do and does by itself.
 
     ``defaults`` are the library's own properties by role, "producer" and "consumer", as far as it tells them.
@@ -151,7 +151,7 @@ class Hello(msgspec.Struct, kw_only=True, frozen=True):
 _SHOWN_MAX: Final = 120
 _ENCODER: Final = msgspec.json.Encoder()
 _ANSWERS: Final = msgspec.json.Decoder(Answer)
-_HELLOS: Final = msgspec.json.Decoder(Hello)
+_HELLOS: Final = msgspec.json.Decoder(ProgramHello)
 #: The key that the answer to a call must have where it ended well.
 _NEEDED: Final[Mapping[Method, str]] = {
     Method.POLL: "records",
@@ -165,16 +165,16 @@ class ProtocolError(Exception):
     """The program does not keep to the protocol; the text says what it did, and what to mend."""
 
 
-def line_of(call: Call) -> bytes:
+def line_of(call: ProgramCall) -> bytes:
     """The line of a call."""
     return _ENCODER.encode(call) + b"\n"
 
 
-def hello_in(line: bytes) -> Hello:
+def hello_in(line: bytes) -> ProgramHello:
     """The first line of a program.
 
     Raises:
-        ProtocolError: it is none, or of another version.
+        ProtocolError: it does not say hello, or is of another version.
     """
     hello = _read(_HELLOS, line, "begins with")
     if strange := [each for each in hello.capabilities if each not in CAPABILITIES]:
@@ -198,16 +198,18 @@ def answer_in(line: bytes) -> Answer:
 
 def refuse_incomplete(answer: Answer, method: Method) -> None:
     """Refuse an answer or event without a key that it must have (ProtocolError)."""
-    needed = "partitions" if answer.event else _NEEDED.get(method, "")
-    if answer.end is not End.OK and answer.event is None:
+    needed = _NEEDED.get(method, "")
+    if answer.event is not None:
+        needed = "partitions"
+    elif answer.end is not End.OK:
         needed = "error"
     if needed and getattr(answer, needed) in (None, ""):
         raise ProtocolError(f'answers call {answer.call} ({method}) without "{needed}"')
 
 
-def partitions_of(names: Iterable[str]) -> list[Partition]:
+def partitions_of(names: Iterable[str]) -> list[ToldPartition]:
     """Log partitions, from "topic-number"."""
-    return [Partition(*LogPartition.named(name)) for name in names]
+    return [ToldPartition(*LogPartition.named(name)) for name in names]
 
 
 def offsets_of(by_partition: Mapping[str, int | None]) -> list[Offset]:
@@ -224,7 +226,7 @@ def _property(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-Message = TypeVar("Message", Answer, Hello)
+Message = TypeVar("Message", Answer, ProgramHello)
 
 
 def _read(decoder: msgspec.json.Decoder[Message], line: bytes, does: str) -> Message:

@@ -19,8 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from harness.ground.errors import HostError
 from harness.worlds.clients.credentials import without_secrets
@@ -28,10 +27,10 @@ from harness.worlds.clients.programs.messages import (
     CAPABILITIES,
     PROTOCOL,
     Answer,
-    Call,
     End,
-    Hello,
     Method,
+    ProgramCall,
+    ProgramHello,
     ProtocolError,
     ToldClass,
     answer_in,
@@ -59,7 +58,7 @@ _LOGGED_BYTES: Final = 4_096
 _LAST_LINES: Final = 4
 _SHOWN_MAX: Final = 200
 #: A program that has not said its first word is taken to have every capability.
-_UNKNOWN: Final = Hello(hello=PROTOCOL, name="", version="", capabilities=CAPABILITIES)
+_UNKNOWN: Final = ProgramHello(hello=PROTOCOL, name="", version="", capabilities=CAPABILITIES)
 
 
 class ClientError(Exception):
@@ -75,8 +74,7 @@ class ClientError(Exception):
 Handler = Callable[[Answer | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(NamedTuple):
     """A call that has no answer yet; ``due`` is when it should have one, on the monotonic clock."""
 
     method: Method
@@ -101,7 +99,7 @@ class ClientProcess:
         # Bounded by the callers: no more calls than the clients have outstanding.
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._ended = False
-        #: What it did against the protocol; "" while it has kept to it.
+        #: The rule of the protocol that it broke, in words; "" while it has kept to all.
         self.broken = ""
         self._numbers = itertools.count(1)
         self._made = 0
@@ -121,7 +119,7 @@ class ClientProcess:
         Raises:
             HostError: it did not start; the text has its last words.
         """
-        began: Future[Hello | None] = Future()
+        began: Future[ProgramHello | None] = Future()
         try:
             process = subprocess.Popen(  # noqa: S603
                 self.command,
@@ -154,7 +152,7 @@ class ClientProcess:
         """The number of the next client."""
         return next(self._clients)
 
-    def call(self, call: Call, limit_s: float, on_event: Callable[[Answer], None] | None = None) -> Answer:
+    def call(self, call: ProgramCall, limit_s: float, on_event: Callable[[Answer], None] | None = None) -> Answer:
         """Do a call and wait for its end; ``on_event`` gets its events, also those after its end.
 
         Raises: as :meth:`ended`.
@@ -162,7 +160,7 @@ class ClientProcess:
         return self.ended(self.begin(call, limit_s, on_event), limit_s)
 
     def begin(
-        self, call: Call, limit_s: float, on_event: Callable[[Answer], None] | None = None
+        self, call: ProgramCall, limit_s: float, on_event: Callable[[Answer], None] | None = None
     ) -> Future[Answer | None]:
         """Begin a call; :meth:`ended` waits for its end."""
         answer: Future[Answer | None] = Future()
@@ -186,7 +184,7 @@ class ClientProcess:
 
     def post(
         self,
-        call: Call,
+        call: ProgramCall,
         handle: Handler | None,
         limit_s: float,
         on_event: Callable[[Answer], None] | None = None,
@@ -234,7 +232,7 @@ class ClientProcess:
     def wake_up(self, client: int) -> None:
         """Have a consumer's call that waits come back now; this call has no answer."""
         with suppress(OSError):
-            self.post(Call(method=Method.WAKE_UP, client=client), None, 0)
+            self.post(ProgramCall(method=Method.WAKE_UP, client=client), None, 0)
 
     def kill(self) -> None:
         """End the program, whatever it has done."""
@@ -301,7 +299,7 @@ class ClientProcess:
                 if self._lines.empty():
                     calls.flush()
 
-    def _read_answers(self, process: subprocess.Popen[bytes], began: Future[Hello | None]) -> None:
+    def _read_answers(self, process: subprocess.Popen[bytes], began: Future[ProgramHello | None]) -> None:
         assert process.stdout is not None  # noqa: S101
         with process.stdout as answers:
             try:
@@ -334,7 +332,7 @@ class ClientProcess:
             raise ProtocolError(
                 f"answers call {answer.call} twice; each call has one answer, and wake_up none"
                 if 0 < answer.call <= self._made
-                else f"answers call {answer.call}, which nobody made"
+                else f"answers call {answer.call}, which was never made"
             )
         refuse_incomplete(answer, call.method)
         del self._open[answer.call]

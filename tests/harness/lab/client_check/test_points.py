@@ -11,7 +11,7 @@ import pytest
 
 from harness.lab.client_check import points, stage
 from harness.lab.client_check.points import POINTS
-from harness.lab.client_check.stage import BrokenPointError, Stage
+from harness.lab.client_check.stage import BrokenPointError, CheckStage
 from harness.lab.findings import OpenCluster
 from harness.plan import starter
 from harness.worlds.processes import processes_world
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 
 SKELETON: Final = starter("client", "python")["client.py"].read_text(encoding="utf-8")
 NAMED: Final = {point.name: point for point in POINTS}
-StageOf = Callable[[str], Stage]
+StageOf = Callable[[str], CheckStage]
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCluster]:
 @pytest.fixture
 def stage_of(cluster: OpenCluster, tmp_path: Path) -> Iterator[StageOf]:
     """The stage of a program with this text."""
-    made: list[Stage] = []
+    made: list[CheckStage] = []
 
-    def make(text: str) -> Stage:
+    def make(text: str) -> CheckStage:
         file = tmp_path / "client.py"
         file.write_text(text, encoding="utf-8")
-        made.append(Stage("the client program", (sys.executable, str(file)), cluster))
+        made.append(CheckStage("the client program", (sys.executable, str(file)), cluster))
         return made[-1]
 
     yield make

@@ -14,7 +14,7 @@ from harness.plan import Existing, Kafka, Processes, Security, read_plan
 from harness.worlds.clients import JAVA, compiler_jars, java_process
 from harness.worlds.clients.java import configuration
 from harness.worlds.clients.programs.configuration import PASSWORD, producer_configuration
-from harness.worlds.clients.programs.messages import Call, Method
+from harness.worlds.clients.programs.messages import Method, ProgramCall
 from harness.worlds.kafka import client_release, client_version
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from tests.harness.worlds.clients.test_credentials import SCRAM
@@ -71,7 +71,7 @@ def test_a_jvm_that_does_not_start_says_why() -> None:
     with pytest.raises(HostError, match=r"the Java client 4.3.1 does not start: no class"):
         silent.start()
     with pytest.raises(BrokenPipeError):
-        silent.call(Call(method=Method.CLOSE, client=0), 1.0)
+        silent.call(ProgramCall(method=Method.CLOSE, client=0), 1.0)
     with pytest.raises(HostError, match=r"the Java client 4.3.1 does not start: .*No such file"):
         java_process("4.3.1", ("/bin/there-is-no-such-java",)).start()
 

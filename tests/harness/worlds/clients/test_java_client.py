@@ -17,7 +17,7 @@ import pytest
 from harness.ground.errors import HostError
 from harness.plan import Processes
 from harness.worlds.clients import JAVA
-from harness.worlds.clients.programs.client import Program, RemoteClient
+from harness.worlds.clients.programs.client import RemoteClient, StartedProgram
 from harness.worlds.clients.programs.messages import Method
 from harness.worlds.clients.programs.process import START_LIMIT_S, ClientError
 from harness.worlds.kafka import client_library
@@ -44,7 +44,7 @@ def running(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) 
     world.close()
 
 
-def program_of(cluster: Cluster) -> Program:
+def program_of(cluster: Cluster) -> StartedProgram:
     """The JVM of the world's clients."""
     made = cluster.world.clients._library.producer
     return made.args[0]  # type: ignore[attr-defined, no-any-return]

@@ -13,14 +13,14 @@ import pytest
 from harness.ground.errors import HostError, PlanError
 from harness.plan import Processes
 from harness.plan.worlds import ClientProgram
-from harness.worlds.clients import ClientProcess, Program, program_library
+from harness.worlds.clients import ClientProcess, StartedProgram, program_library
 from harness.worlds.clients.programs import messages, process
 from harness.worlds.clients.programs.messages import (
     Answer,
-    Call,
     End,
     Method,
-    Record,
+    ProgramCall,
+    ToldRecord,
     answer_in,
     line_of,
     offsets_of,
@@ -37,17 +37,17 @@ from workloads.errors import CLIENT_CRASHED, TIME_LIMIT
 from workloads.operations import EventType
 
 NOBODY = ("127.1.2.3:1",)
-SEND = Call(method=Method.SEND, client=0, topic="t", partition=0)
+SEND = ProgramCall(method=Method.SEND, client=0, topic="t", partition=0)
 
 
 def test_a_call_is_a_line_of_json_without_what_it_does_not_need() -> None:
-    call = Call(method=Method.SEND, client=3, call=4, topic="a-b", partition=12, key=b"k", value=b"\xff")
+    call = ProgramCall(method=Method.SEND, client=3, call=4, topic="a-b", partition=12, key=b"k", value=b"\xff")
     line = line_of(call)
     assert line.endswith(b"\n")
     assert json.loads(line) == {
         "method": "send", "client": 3, "call": 4, "topic": "a-b", "partition": 12, "key": "aw==", "value": "/w==",
     }  # fmt: skip
-    begins = Call(method=Method.ASSIGN, client=0, call=1, offsets=offsets_of({"t-1": None, "u-0": 2**40}))
+    begins = ProgramCall(method=Method.ASSIGN, client=0, call=1, offsets=offsets_of({"t-1": None, "u-0": 2**40}))
     assert json.loads(line_of(begins))["offsets"] == [
         {"topic": "t", "partition": 1, "offset": None},
         {"topic": "u", "partition": 0, "offset": 2**40},
@@ -56,7 +56,7 @@ def test_a_call_is_a_line_of_json_without_what_it_does_not_need() -> None:
 
 def test_an_answer_is_read_and_null_is_the_same_as_a_key_that_is_missing() -> None:
     line = b'{"call":7,"end":"ok","error":null,"records":[{"topic":"t","partition":1,"offset":5,"key":null,"x":1}]}'
-    assert answer_in(line) == Answer(call=7, end=End.OK, records=[Record("t", 1, offset=5)])
+    assert answer_in(line) == Answer(call=7, end=End.OK, records=[ToldRecord("t", 1, offset=5)])
 
 
 def test_properties_are_texts_as_kafka_spells_them() -> None:
@@ -66,7 +66,7 @@ def test_properties_are_texts_as_kafka_spells_them() -> None:
     }
 
 
-def problem_of(program: ClientProcess, *calls: Call) -> str:
+def problem_of(program: ClientProcess, *calls: ProgramCall) -> str:
     """The sentence with which a run with this program ends, after these calls; "" if there is none."""
     threads = set(threading.enumerate())
     program.start()
@@ -98,7 +98,7 @@ for call in calls():
 @pytest.mark.parametrize(
     ("answers", "sentence"),
     [
-        ('say(call=99, end="ok")', "answers call 99, which nobody made"),
+        ('say(call=99, end="ok")', "answers call 99, which was never made"),
         ('say(call=call["call"], end="ok", offset="five")', "Expected `int | null`, got `str` - at `$.offset`"),
         ('say(call=call["call"], end="done")', "Invalid enum value 'done' - at `$.end`"),
         ('say(call=call["call"])', 'answers call 1 with \'{"call": 1}\'; write an "end" or an "event"'),
@@ -143,7 +143,7 @@ for call in calls():
     while True:
         say(call=call["call"], event="assigned", partitions=[])
 """
-    problem = problem_of(fake_program(tmp_path, text), Call(method=Method.SUBSCRIBE, client=0, topics=("t",)))
+    problem = problem_of(fake_program(tmp_path, text), ProgramCall(method=Method.SUBSCRIBE, client=0, topics=("t",)))
     assert "tells more than 10 times what its members are assigned" in problem
 
 
@@ -154,8 +154,8 @@ def test_a_client_that_ends_with_calls_unanswered_is_told_which(tmp_path: Path) 
     program = fake_program(tmp_path, text)
     program.start()
     program.begin(SEND, 5.0)
-    program.begin(Call(method=Method.SEND, client=1), 5.0)
-    program.call(Call(method=Method.CLOSE, client=0), 5.0)
+    program.begin(ProgramCall(method=Method.SEND, client=1), 5.0)
+    program.call(ProgramCall(method=Method.CLOSE, client=0), 5.0)
     with pytest.raises(HostError, match=r"ended client 0 and left call 1 \(send\) unanswered; answer the calls"):
         program.end()
 
@@ -164,7 +164,7 @@ def test_calls_that_are_never_answered_are_told_at_the_end(tmp_path: Path, monke
     program = fake_program(tmp_path, "hello()\nfor call in calls():\n    pass\n")
     program.start()
     with pytest.raises(TimeoutError):
-        program.call(Call(method=Method.NEW_PRODUCER, client=0), 0.01)
+        program.call(ProgramCall(method=Method.NEW_PRODUCER, client=0), 0.01)
     monkeypatch.setattr(process, "OVERDUE_S", -1.0)
     with pytest.raises(HostError, match=r"never answered call 1 \(new_producer\)"):
         program.end()
@@ -212,7 +212,7 @@ def test_a_program_that_reads_nothing_stops_neither_callers_nor_the_end(
     monkeypatch.setattr(process, "END_LIMIT_S", 0.2)
     program = fake_program(tmp_path, "hello()\nwhile True:\n    time.sleep(60)\n")
     program.start()
-    large = Call(method=Method.SEND, client=0, value=b"x" * 200_000)
+    large = ProgramCall(method=Method.SEND, client=0, value=b"x" * 200_000)
     for _ in range(5):
         program.begin(large, 60.0)
     program.end()
@@ -245,7 +245,7 @@ for call in calls():
     program = fake_program(tmp_path, text)
     program.start()
     with pytest.raises(ClientError, match="FENCED: by another") as raised:
-        program.call(Call(method=Method.COMMIT_TRANSACTION, client=0), 5.0)
+        program.call(ProgramCall(method=Method.COMMIT_TRANSACTION, client=0), 5.0)
     assert raised.value.told_class is messages.ToldClass.ABORTABLE
     program.end()
 
@@ -285,7 +285,7 @@ def test_a_poll_that_is_answered_after_its_limit_loses_no_record(tmp_path: Path)
     program = fake_program(tmp_path, OBEDIENT)
     program.start()
     clock, polled, ends = RealClock(), list[PollOutcome](), list[Offsets]()
-    clients = program_library(Program(program)).clients(
+    clients = program_library(StartedProgram(program)).clients(
         clock, Settings(request_timeout_ms=100, delivery_timeout_ms=200), NOBODY
     )
     consumer = clients.consumer(1)
@@ -306,7 +306,7 @@ def test_sends_end_as_the_program_says_and_a_crash_is_told(tmp_path: Path, caplo
     program = fake_program(tmp_path, OBEDIENT)
     program.start()
     clock, sent = RealClock(), dict[bytes, SendOutcome]()
-    clients = program_library(Program(program)).clients(clock, Settings(), NOBODY)
+    clients = program_library(StartedProgram(program)).clients(clock, Settings(), NOBODY)
     producer = clients.producer(0)
     for key in (b"yes", b"no", b"bad", b"silent"):
         producer.send("t-0", key, b"v", lambda outcome, key=key: sent.__setitem__(key, outcome))  # type: ignore[misc]
@@ -345,5 +345,5 @@ def test_a_workload_that_the_program_cannot_do_is_refused_before_the_cluster_sta
         workload=WorkloadPlan(name=workload),
     )
     with pytest.raises(PlanError, match=sentence):
-        refuse_unable(program_library(Program(program)), asked)
+        refuse_unable(program_library(StartedProgram(program)), asked)
     program.end()
