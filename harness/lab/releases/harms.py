@@ -18,6 +18,7 @@ from harness.lab.findings import FINDINGS, PlayableFinding, PlayRequest, expects
 from harness.plan import starter
 from harness.records.release_file import EntryKind
 from harness.runs.stories import Story, column_named, known_stories
+from harness.worlds.kafka.releases import parse_version
 
 #: The plan of the usual advice: what most people run, and where nothing may be lost.
 ADVICE: Final = "kafka-usual-advice-librdkafka"
@@ -68,7 +69,8 @@ def harms_of(release: str, against: str, directory: Path, *, patched: bool = Fal
     expected, controls = _split(telling, lambda harm: bool(harm.expects(release) or harm.expects(against)))
     if patched:
         return [*expected, *clients, *others, *controls]
-    runs = [_certificate(against, release), _advice(directory)]
+    runs = [_certificate(against, release)] if parse_version(against) < parse_version(release) else []
+    runs.append(_advice(directory))
     return [*expected, *runs, *clients, *controls, *others, *_stories(release)]
 
 

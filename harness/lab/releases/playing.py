@@ -26,7 +26,7 @@ from harness.runs.run import heal
 
 #: Plays a harm once, for at most these seconds.
 Player = Callable[[KnownHarm, float], ReleasePlay]
-_PROGRAM: Final = (sys.executable, "-c", "from harness.cli.app import main; main()")
+_PROGRAM: Final = (sys.executable, "-P", "-c", "from harness.cli.app import main; main()")
 #: A play that is told to end undoes what it did.
 _END_S: Final = 90.0
 _VERDICTS: Final = {"shown": True, "not shown": False}

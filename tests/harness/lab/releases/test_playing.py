@@ -118,6 +118,11 @@ def test_controls_are_not_played(tmp_path: Path) -> None:
     assert not {"finding 007 told", "finding 001 reference", "finding 015 rested"} & set(played)
 
 
+def test_there_is_no_upgrade_to_an_older_release(tmp_path: Path) -> None:
+    assert "certificate" in names(harms_of("4.2.2", "4.2.1", tmp_path))
+    assert "certificate" not in names(harms_of("4.2.2", "4.3.1", tmp_path))
+
+
 def test_a_finding_that_one_of_both_has_comes_before_one_that_neither_has(tmp_path: Path) -> None:
     busy = "finding 012 busy"
     assert names(harms_of("4.3.1", "4.3.0", tmp_path)).index(busy) < 10
