@@ -28,10 +28,11 @@ from harness.worlds.kafka.releases import DEFAULT_VERSION
 )
 @takes_json
 def cure(terminal: Terminal, number: str, *, out: Path, version: str, diff: Path | None, source: Path | None) -> int:
-    """Compile the cure of a finding, for `ackproof finding NUMBER --patch DIR`.
+    """Compile the cure of a finding.
 
-    A cure is a diff of at most twenty lines against the source of the release, which Maven has. Of Kafka its classes
-    are compiled with javac, or Scala's compiler; kafka-python is copied; librdkafka is built with gcc.
+    A cure is a small diff against the source of the release, which Maven has; `ackproof finding NUMBER --patch DIR`
+    plays with it. Classes of Kafka are compiled with javac, or Scala's compiler; kafka-python is copied; librdkafka is
+    built with gcc.
     """
     cures = {path.stem: path for path in sorted(CURES.glob("*.patch"))}
     if diff is None and number.zfill(3) not in cures:

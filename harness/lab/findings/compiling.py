@@ -18,10 +18,12 @@ from zipfile import ZipFile
 
 from checkers import Scratch, ScratchKind
 from harness.ground.errors import HostError, PlanError
+from harness.ground.machine.java import java_program
 from harness.worlds.hosts import attempt
 from harness.worlds.kafka.installation import LIMIT_S, Installation, fetch, fetch_sources
 from harness.worlds.kafka.patches import LIBRDKAFKA, MADE_FOR, PACKAGE
 from harness.worlds.kafka.releases import Artifact
+from workloads import reason_of
 
 #: The cures of this project's findings, by the findings' numbers.
 CURES: Final = Path(__file__).parent / "cures"
@@ -92,7 +94,7 @@ def _compile_kafka(cure: Path, files: Sequence[str], release: Installation, sour
         version = library.stem.removeprefix("scala-library-")
         fetch([Artifact("org.scala-lang", "scala-compiler", version)], work)
         compiler_path = ":".join(map(str, sorted((work / "libs").glob("*.jar"))))
-        main = ["java", "-Xss8m", "-cp", compiler_path, "scala.tools.nsc.Main", "-nowarn"]
+        main = [java_program(), "-Xss8m", "-cp", compiler_path, "scala.tools.nsc.Main", "-nowarn"]
         _run([*main, "-cp", f"{out}:{jars}", "-d", str(out), *scala], work)
 
 
@@ -149,8 +151,9 @@ def _run(command: Sequence[str], directory: Path) -> None:
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:
+        name = Path(command[0]).name
         raise HostError(
-            f"{Path(command[0]).name} did not end ({error}); try again when this machine is idle"
+            f"{name} did not work ({reason_of(error)}); install it, or try again on a quiet machine"
         ) from error
     if done.returncode:
         raise HostError(f"{Path(command[0]).name} failed: {_last_words(done.stdout + done.stderr)}; correct the cure")
