@@ -266,8 +266,8 @@ class ApplicationInstances(Protocol):
     def take_added_away(self) -> InstanceSeen:
         """Ask the newest that was added to end, for good."""
 
-    def restore_all(self) -> None:
-        """Let the instances of the plan run, and no others."""
+    def restore_all(self) -> InstanceSeen:
+        """Let the instances of the plan run, and no others; the last act's evidence."""
 
 
 class Capability(StrEnum):

@@ -81,8 +81,8 @@ class InstanceSeen(TypedDict, total=False):
     """An instance of an application that was killed, asked to end, frozen, or started as the process ``pid``."""
 
     instance: int
-    pid: int
-    exit: str
+    pid: int | str
+    exit: str | None
     asked: bool
     frozen: bool
 

@@ -32,7 +32,8 @@ FindsId = Callable[[Fetched], str | None]
 def finder(where: str) -> FindsId:
     """Make the function that reads ids from outputs: ``key``, ``header:NAME``, ``json:/path``, or ``regex:EXPRESSION``.
 
-    An expression is searched for in the payload. The first group of an expression is the id, or all that it matches where it has no group.
+    An expression is searched for in the payload. The first group of it is the id, or all that it matches where it has
+    no group.
 
     Raises:
         ValueError: it is not one of these; the text says why.

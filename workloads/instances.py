@@ -67,8 +67,8 @@ class InstanceState(TypedDict, total=False):
     """The evidence of an instance when a fault began or ended."""
 
     instance: int
-    pid: int
-    exit: str
+    pid: int | str
+    exit: str | None
     asked: bool
     frozen: bool
 
@@ -159,7 +159,7 @@ class Instances:
         if (number := self._take(pick % self._plan.instances, "held")) is None:
             return {}
         self._processes.kill(number)
-        return {"instance": number, "exit": self._processes.exit(number) or ""}
+        return {"instance": number, "exit": self._processes.exit(number)}
 
     def stop_instance(self, pick: int) -> InstanceState:
         """Ask an instance to end in order; after its time it is killed. Which one: as :meth:`kill_instance`."""
@@ -200,12 +200,14 @@ class Instances:
                 return self._ask_to_end(number)
         return {}
 
-    def restore_all(self) -> None:
-        """Let the instances of the plan run, and no others."""
+    def restore_all(self) -> InstanceState:
+        """Let the instances of the plan run, and no others; the last act's evidence."""
+        last: InstanceState = {}
         for number in range(self._plan.instances):
-            self.restore_instance(number)
-        while self.take_added_away():
-            pass
+            last = self.restore_instance(number) or last
+        while taken := self.take_added_away():
+            last = taken
+        return last
 
     def _take(self, number: int, state: Literal["held", "gone"]) -> int | None:
         """Give an instance that runs this state; None where it does not run, or is not to."""

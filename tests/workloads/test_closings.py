@@ -8,6 +8,14 @@ import pytest
 
 from tests.workloads.leaders import ObedientLeaders
 from workloads import WORKLOADS, EventType, Function, IsolationLevel, Settings, WorkloadPlan, kind_of
+from workloads.application_closings import (
+    AwaitStableOutput,
+    CatchUp,
+    EndInstances,
+    ReadOutput,
+    TellEffects,
+    WriteLastOutput,
+)
 from workloads.closings import (
     CLEANING_MS,
     CLOSING_MS,
@@ -51,6 +59,13 @@ CLOSINGS = {
             ReadAgain("read_uncommitted"),
             *(Lead(4), ReadAgain("read_committed", 4), ReadAgain("read_uncommitted", 4), AskCommitted(4)),
             *(Lead(7), ReadAgain("read_committed", 7), ReadAgain("read_uncommitted", 7), AskCommitted(7)),
+        ),
+    ),
+    "application": Closings(
+        before=(CatchUp(), EndInstances()),
+        after=(
+            *(WriteLastOutput(), AwaitStableOutput()),
+            *(ReadOutput("read_committed"), ReadOutput("read_uncommitted"), TellEffects()),
         ),
     ),
 }

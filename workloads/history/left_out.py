@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from workloads.application_facts import ApplicationFacts
 from workloads.operations import (
     BrokenInvariant,
     CleanerTimes,
@@ -28,6 +29,7 @@ DETAILS: Final[Mapping[Function, type[msgspec.Struct]]] = {
     Function.RECOVERY: FreshWrites,
     Function.INVARIANT: BrokenInvariant,
     Function.REFUSED: RefusedAttempts,
+    Function.APPLICATION: ApplicationFacts,
     **dict.fromkeys(
         (
             Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE, Function.OFFSETS,

@@ -50,8 +50,8 @@ class Instances:
     def take_added_away(self) -> InstanceSeen:
         return self._act("take away", 2)
 
-    def restore_all(self) -> None:
-        self.acts.append("restore all")
+    def restore_all(self) -> InstanceSeen:
+        return self._act("restore all")
 
 
 def played(make_world: Any, fault: Fault, instances: Instances | None) -> tuple[Receipt, Target]:

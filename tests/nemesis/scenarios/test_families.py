@@ -70,6 +70,7 @@ def test_a_family_is_about_the_faults_of_each_of_its_scenarios_not_about_what_pr
         "transaction-coordinator": {"kill", "pause"},
         "lying-disk": {"lyingdisk", "powerloss"},
         "rack": {"kill", "partition", "powerloss"},
+        "instance-scale": {"instanceadd", "instancestop"},
         "storm": {"kill", "pause", "partition", "moveleader"},
     }
     assert {family: len(strikes_of(family)) for family in FAMILIES if family not in two} == dict.fromkeys(
