@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from checkers import SilentMasterError, WrongMasterError
 from harness.cli.app import exit_code_of
 from harness.worlds.hosts.ports import Ports
 from harness.worlds.kafka import reaching
@@ -33,6 +34,9 @@ protocol = "SASL_PLAINTEXT"
 mechanism = "PLAIN"
 username = "u"
 password_env = "AK_NEVER_SET"
+"""
+HISTORY = """{"type": "invoke", "process": 0, "f": "send", "value": [["send", 0, 1]]}
+{"type": "ok", "process": 0, "f": "send", "value": [["send", 0, [0, 1]]]}
 """
 TLS = '[worlds.kafka.security]\nprotocol = "SSL"\n'
 
@@ -90,6 +94,22 @@ def test_tls_with_a_server_of_plain_text_is_a_mistake_in_the_plan(
     code, said, begun = answer_of(name, PLAN.format(server=plain_server) + TLS, tmp_path, capsys)
     assert (code, begun) == (64, False)
     assert "refuses this client (" in said
+
+
+@pytest.mark.parametrize("error", [(WrongMasterError, 64), (SilentMasterError, 69)])
+@pytest.mark.parametrize("words", [["check", "."], ["stories", "S01"], ["hunt", "--clean", "1"]])
+def test_a_wrong_or_silent_spark_master_is_not_our_failure(
+    words: list[str], error: tuple[type[Exception], int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(master: str | None = None) -> None:
+        assert master == "spark://gone:7077"
+        raise error[0]("it does not answer")
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "h.jsonl").write_text(HISTORY)
+    for user in ("harness.ground.machine.spread", "checkers.spark.pipeline"):
+        monkeypatch.setattr(f"{user}.spark_context", refuse)
+    assert exit_code_of([*words, "--master", "spark://gone:7077"]) == error[1]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
