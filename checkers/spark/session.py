@@ -217,7 +217,10 @@ def _scratch() -> Path:
 def cause_of(error: Exception) -> str:
     """The one line that a user needs of an error that the JVM threw."""
     text = str(error)
-    if "stopped SparkContext" in text:  # the rest of a context whose master never answered, or went away
+    # The second is what Spark trips over where it clears away a context that never was.
+    if (
+        "stopped SparkContext" in text or "SparkEnv.driverTmpDir" in text
+    ):  # the rest of a context whose master never answered, or went away
         return "the master does not answer; start it, or name another with --master"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "Exception" in line]

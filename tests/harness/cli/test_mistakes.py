@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from checkers import SilentMasterError, WrongMasterError
+from checkers.histories import stores
 from harness.cli.app import exit_code_of
 from harness.worlds.hosts.ports import Ports
 from harness.worlds.kafka import reaching
@@ -123,3 +124,15 @@ def test_a_pipe_is_no_plan_and_nobody_waits_for_it(
     words = [word.format(plan=tmp_path / "plan.toml", out=tmp_path / "out") for word in COMMANDS[name]]
     assert exit_code_of(words) == 64
     assert "it is not a regular file" in capsys.readouterr().err
+
+
+def test_a_store_that_cannot_be_asked_is_out_of_reach_and_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_library(place: object) -> None:
+        raise OSError("Unable to load libjvm\ndlopen(/usr/lib/jvm) failed\ndlopen(/usr/java) failed")
+
+    monkeypatch.setattr(stores, "files_at", no_library)
+    assert exit_code_of(["check", "hdfs://host:1/runs", "--out", str(tmp_path / "verdicts.jsonl")]) == 69
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "ackproof: hdfs://host:1/runs cannot be listed: Unable to load libjvm"
