@@ -136,3 +136,28 @@ def test_a_store_that_cannot_be_asked_is_out_of_reach_and_said_in_a_line(
     assert exit_code_of(["check", "hdfs://host:1/runs", "--out", str(tmp_path / "verdicts.jsonl")]) == 69
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == "ackproof: hdfs://host:1/runs cannot be listed: Unable to load libjvm"
+
+
+@pytest.mark.parametrize("words", [["campaign", "{plan}"], ["import", "{history}"], ["cluster", "up"]])
+@pytest.mark.parametrize("out", ["plan.toml", "plan.toml/x", "/proc/x"])
+def test_a_directory_that_can_never_be_is_named_wrongly(words: list[str], out: str, tmp_path: Path) -> None:
+    (plan := tmp_path / "plan.toml").write_text('families = ["kill"]\n[worlds.simulated]\n')
+    (history := tmp_path / "h.jsonl").write_text(HISTORY)
+    given = [word.format(plan=plan, history=history) for word in words]
+    assert exit_code_of([*given, "--out", str(tmp_path / out)]) == 64
+
+
+@pytest.mark.parametrize("command", ["replay", "shrink", "explain"])
+def test_a_file_is_no_run(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.toml").touch()
+    assert exit_code_of([command, str(tmp_path / "plan.toml")]) == 64
+    assert "plan.toml holds no run.json; name a run directory" in capsys.readouterr().err
+
+
+def test_a_pipe_is_no_trace_and_a_file_no_scratch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "trace.json")
+    assert exit_code_of(["conform", str(tmp_path / "trace.json")]) == 64
+    assert "is no recorded trace (it is not a regular file)" in capsys.readouterr().err
+    (history := tmp_path / "h.jsonl").write_text(HISTORY)
+    assert exit_code_of(["check", str(history), "--scratch", str(history)]) == 64
+    assert "is not a directory; name a directory" in capsys.readouterr().err
