@@ -113,7 +113,8 @@ def sessions_of(soak: Path) -> int:
 
 def living_in(soak: Path) -> list[str]:
     """The command lines of processes that work on this soak."""
-    lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    others = (process for process in psutil.process_iter(["pid", "cmdline"]) if process.pid != os.getpid())
+    lines = (" ".join(process.info["cmdline"] or ()) for process in others)
     return [line for line in lines if str(soak) in line]
 
 
