@@ -27,7 +27,7 @@ from checkers.columns.replica_file import (
 )
 from checkers.columns.replica_lines import replica_lines
 from checkers.columns.transactions import decoded
-from checkers.errors import CheckError, JavaMissingError
+from checkers.errors import CheckError, JavaMissingError, SilentMasterError, WrongMasterError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
 from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories
 from checkers.histories.scratch import Scratch, ScratchKind, remove_abandoned

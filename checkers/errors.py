@@ -12,4 +12,12 @@ class JavaMissingError(CheckError):
 
 
 class SparkError(CheckError):
-    """The Spark job failed or its master does not answer; the text holds Spark's own first line."""
+    """The Spark job failed; the text holds Spark's own first line."""
+
+
+class WrongMasterError(SparkError):
+    """What is named is no Spark master; nobody was asked."""
+
+
+class SilentMasterError(SparkError):
+    """The Spark master does not answer, or cannot be used."""

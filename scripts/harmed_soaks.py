@@ -19,7 +19,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -47,10 +47,10 @@ faults = { count = 2 }
 MOMENTS: Final = tuple(step / 5 for step in range(1, 76))
 FILLED_MOMENTS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0)
 #: Seconds of work, and of waiting for an end, which a machine with much to do needs.
-FOR_S: Final = 8
+FOR_S: Final = 4
 LIMIT_S: Final = 300.0
 #: Soaks at a time.
-AT_A_TIME: Final = 2
+AT_A_TIME: Final = 4
 #: Bytes of the small disk, of which runs and the report need about a tenth.
 DISK_BYTES: Final = 40_000_000
 #: What a soak that was harmed may end with: nothing is broken, something is, or it is not known.
@@ -113,7 +113,8 @@ def sessions_of(soak: Path) -> int:
 
 def living_in(soak: Path) -> list[str]:
     """The command lines of processes that work on this soak."""
-    lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    others = (process for process in psutil.process_iter(["pid", "cmdline"]) if process.pid != os.getpid())
+    lines = (" ".join(process.info["cmdline"] or ()) for process in others)
     return [line for line in lines if str(soak) in line]
 
 
@@ -199,11 +200,12 @@ def kept_rows(name: str, moments: Sequence[float], one: Callable[[float, Path, P
     head = ["after s", "there was", "it ended", "then it ended", "runs, each once", "wrong"]
     rows = []
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        for row in pool.map(row_of, moments):
+        for row in map(Future.result, as_completed(pool.submit(row_of, at_s) for at_s in moments)):
             sys.stdout.write(f"{row}\n")
             sys.stdout.flush()
             rows.append([f"{row.at_s:.1f}", *map(str, row[1:5]), row.wrong or "nothing"])
-            (KEPT / f"{name}.md").write_text(table(head, rows) + "\n")
+            in_time = sorted(rows, key=lambda row: float(row[0]))
+            (KEPT / f"{name}.md").write_text(table(head, in_time) + "\n")
     return 1 if any(row[-1] != "nothing" for row in rows) else 0
 
 

@@ -117,7 +117,8 @@ def _histories_at(path: Place) -> list[FoundHistory]:
     try:
         files = stores.files_at(path)
     except OSError as error:
-        return [FoundHistory(path, SourceKind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
+        first_line = str(error).partition("\n")[0]  # a store's library may name dozens of places that it looked at
+        return [FoundHistory(path, SourceKind.UNREACHABLE, problem=f"{path} cannot be listed: {first_line}")]
     if files == [path]:
         return [FoundHistory(path, SourceKind.FILE)]
     stored: dict[Place, tuple[Place, ...]] = {}

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
 
-from checkers.errors import JavaMissingError, SparkError
+from checkers.errors import JavaMissingError, SilentMasterError, WrongMasterError
 from checkers.histories.scratch import Scratch, ScratchKind
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
@@ -65,13 +65,14 @@ def spark_context(master: str | None = None) -> Any:
 
     Raises:
         JavaMissingError: Java is missing, or Spark cannot start with it.
-        SparkError: the master does not answer.
+        WrongMasterError: no master is named.
+        SilentMasterError: the master does not answer.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get(MASTER) or _usual_master()
     if wanted is not None and not wanted.startswith(_MASTERS):
-        raise SparkError(
+        raise WrongMasterError(
             f'"{wanted}" is not a Spark master; write spark://HOST:7077, or leave it out for local threads'
         )
     with _STARTING:
@@ -115,7 +116,7 @@ def _started(wanted: str | None) -> Any:
             raise _java_missing("; ".join(_lines(output)[:2]) or _first_line(error)) from error
         except Exception as error:  # Py4J raises whatever the JVM threw
             stop()
-            raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
+            raise SilentMasterError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
     return started
 
 
@@ -216,7 +217,10 @@ def _scratch() -> Path:
 def cause_of(error: Exception) -> str:
     """The one line that a user needs of an error that the JVM threw."""
     text = str(error)
-    if "stopped SparkContext" in text:  # the rest of a context whose master never answered, or went away
+    # The second is what Spark trips over where it clears away a context that never was.
+    if (
+        "stopped SparkContext" in text or "SparkEnv.driverTmpDir" in text
+    ):  # the rest of a context whose master never answered, or went away
         return "the master does not answer; start it, or name another with --master"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "Exception" in line]

@@ -79,6 +79,8 @@ def conform(
     """
     named = known_stories() | _own_stories(stories)
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
+    if save is not None and save.exists() and not save.is_dir():
+        raise NamedWronglyError(f"--save {save} is not a directory; name a directory")
     for word in stories:
         if word not in named:
             _refuse(word, [option for option, value in given.items() if value])

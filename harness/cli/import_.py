@@ -9,9 +9,8 @@ import click
 
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.ground.errors import EXIT_HELD, NamedWronglyError, ResultsError
-from harness.ground.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
-from workloads.history import import_history
+from workloads.history import HistoryError, import_history
 
 
 @click.command("import")
@@ -28,10 +27,10 @@ def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
         raise NamedWronglyError(f"{file} is not a file; name a history")
     directory = new_campaign(RESULTS, file.stem) if out is None else exact_campaign(out)
     try:
-        with translated_errors(), files_of(directory):
+        with files_of(directory):
             import_history(file, directory / HISTORY)
-    except ResultsError:
+    except (ResultsError, HistoryError) as error:
         shutil.rmtree(directory, ignore_errors=True)
-        raise
+        raise error if isinstance(error, ResultsError) else NamedWronglyError(str(error)) from error
     terminal.answer({"directory": str(directory)}, [f"stored; now judge it: ackproof check {directory}"])
     return EXIT_HELD

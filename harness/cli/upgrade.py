@@ -13,7 +13,7 @@ from harness.campaigns.report import as_lines, certificates_in
 from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, WordType, assigned, takes_json
-from harness.ground.errors import EXIT_HELD, EXIT_UNKNOWN
+from harness.ground.errors import EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
 from nemesis.faults import Upgrade
@@ -51,6 +51,8 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PlanError: Kafka has no such upgrade, or the harness cannot do it.
         """
+        if "" in (self.from_, self.to):
+            raise PlanError('FROM and TO are releases, and one of them is empty; write it, for example "4.1.1"')
         family = "+".join(filter(None, (Upgrade.family, self.beside)))
         top: dict[str, object] = {"families": [family], "brokers": self.brokers}
         top |= {} if self.seed is None else {"seed": self.seed}

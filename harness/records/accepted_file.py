@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers import ANOMALIES, Acceptance, Outcome
-from harness.ground.errors import NamedWronglyError, PlanError
+from harness.ground.errors import NamedWronglyError, PlanError, ResultsError
 from harness.plan import ACCEPTED_FILE, PlanKey, known_keys, record_of, tables_at
 from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name
@@ -24,12 +24,13 @@ def accepted_text(directory: Path) -> str:
     """The text of ``accepted.toml`` in ``directory``, which was understood; "" without that file.
 
     Raises:
-        PlanError: it says something wrong; the sentence says what.
-        ResultsError: it cannot be read.
+        PlanError: it cannot be read, or says something wrong; the sentence says what.
     """
     path = directory / ACCEPTED_FILE
     try:
         text = (read_file(path, "correct it, or remove it") or b"").decode("utf-8-sig")
+    except ResultsError as error:
+        raise PlanError(str(error)) from error
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: byte {error.start} is not UTF-8; write it again in UTF-8") from error
     parse_accepted(text, str(path))
@@ -80,8 +81,8 @@ def add_accepted(path: Path, entries: Iterable[Acceptance]) -> None:
     """Write these entries behind what is in the file ``path``.
 
     Raises:
-        PlanError: what is in it cannot be understood.
-        ResultsError: it cannot be read or written.
+        PlanError: what is in it cannot be read or understood.
+        ResultsError: it cannot be written.
     """
     if path.name != ACCEPTED_FILE:
         raise NamedWronglyError(f"{path} would not be found beside a plan; name a file {ACCEPTED_FILE}")

@@ -95,11 +95,14 @@ def exact_campaign(directory: Path) -> Path:
     """Make ``directory``, with those above it; one that exists must be empty.
 
     Raises:
-        NamedWronglyError: something is in it.
+        NamedWronglyError: something is in it, or nothing can be: it is a file, or below one.
         ResultsError: it cannot be made.
     """
     with files_of(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
+            raise NamedWronglyError(f"{directory}: {advice_on(error)}") from error
         if any(directory.iterdir()):
             raise NamedWronglyError(
                 f"{directory} is not empty, and results are never overwritten; name another directory"
@@ -162,7 +165,7 @@ def read_file(path: Path, advice: str) -> bytes | None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ResultsError(f"{path} is not a regular file; {advice}")
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ResultsError(f"{path} cannot be read ({error.strerror or error}); {advice}") from error

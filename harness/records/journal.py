@@ -13,6 +13,7 @@ The kinds that exist, and the facts that undo them, are documented where they ar
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -121,7 +122,13 @@ def _lines(path: Path) -> list[_Line]:
 
 
 def _decoded(path: Path) -> Iterator[_Line | _Garbage]:
-    """Every line but torn ones (a crash, or a harness that continued after one)."""
+    """Every line but torn ones (a crash, or a harness that continued after one).
+
+    Raises:
+        OSError: it cannot be read, or is a pipe, for which a reader would wait for ever.
+    """
+    if path.is_fifo():
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     try:
         content = path.read_bytes()
     except FileNotFoundError:

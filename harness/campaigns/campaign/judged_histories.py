@@ -28,7 +28,7 @@ from checkers import (
     fetch,
     find_histories,
 )
-from harness.ground.errors import NamedWronglyError, NoHistoryError, ResultsError
+from harness.ground.errors import NamedWronglyError, NoHistoryError, NotReachableError, ResultsError
 from harness.ground.machine.java import usable_java
 from harness.ground.machine.translated_errors import translated_errors
 from harness.ground.progress import Progress
@@ -78,6 +78,7 @@ def judge_all(
     Raises:
         JavaError: there is no Java for PySpark.
         ResultsError: nothing is there to judge; by its class, because a path is wrong, or has no history.
+        NotReachableError: a store does not answer, or cannot be asked from here.
         HarnessError: Spark failed.
     """
     histories = find_histories(paths)
@@ -86,7 +87,7 @@ def judge_all(
             absent = isinstance(history.path, Path) and not history.path.exists()
             raise (NamedWronglyError if absent else NoHistoryError)(str(history.problem))
         if history.kind is SourceKind.UNREACHABLE:
-            raise ResultsError(str(history.problem))
+            raise (ResultsError if isinstance(history.path, Path) else NotReachableError)(str(history.problem))
     usable_java()
     what = counted(len(histories), "history", "histories")
     with translated_errors(), progress.phase(f"checking {what}", None):

@@ -77,6 +77,10 @@ class DiskBudget:
             )
         return needed <= self._free_bytes
 
+    def is_free_for(self, world: str) -> bool:
+        """The disk itself has room for what a run of ``world`` leaves, whatever the limit is."""
+        return free_bytes(self._recorded.directory) >= self._expected_bytes(world)
+
     @property
     def _free_bytes(self) -> int:
         return min(self.limit_bytes - self.used_bytes, free_bytes(self._recorded.directory))

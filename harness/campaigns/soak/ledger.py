@@ -96,7 +96,7 @@ class Dropped(_Entry, frozen=True, kw_only=True, tag="dropped"):
 class Failed(_Entry, frozen=True, kw_only=True, tag="failed"):
     """The harness failed, and what the soak says is worth less for it; ``why`` is a sentence.
 
-    One that ``ended_session``, such as a full disk, is over where a later session goes on.
+    One that ``ended_session``, or its use of a world, such as a full disk, is over where a later session goes on.
     """
 
     why: str

@@ -14,7 +14,16 @@ from typing import Final
 import msgspec
 
 from checkers import Outcome, VerdictLine
-from harness.campaigns.campaign import BATCH_MAX, STEP_S, Checks, Job, JudgedHistory, Runs, TurnLoop
+from harness.campaigns.campaign import (
+    BATCH_MAX,
+    STEP_S,
+    Checks,
+    Job,
+    JudgedHistory,
+    Runs,
+    TurnLoop,
+    undo_and_delete,
+)
 from harness.campaigns.soak.disk_budget import DiskBudget
 from harness.campaigns.soak.kept_runs import findings_of, trimmed
 from harness.campaigns.soak.ledger import Began, Failed, Planned, Tried
@@ -166,17 +175,30 @@ class SoakLoop(TurnLoop):
 
     # What has ended
 
+    def _end_run(self, job: Job, ended: Ended) -> None:
+        """A run that failed on a full disk has not been performed: a later session does it again, where there is room.
+
+        Raises:
+            HarnessError: the disk is full.
+        """
+        if ended.status == "completed" or self._disk.is_free_for(job.spec.world.name):
+            super()._end_run(job, ended)
+            return
+        why = self._disk.why_no_room(job.spec.world.name)
+        undo_and_delete(job.directory)
+        raise HarnessError(why)
+
     def _keep(self, job: Job, ended: Ended) -> None:
         self._recorded.write(self._disk.performed(self._turns.pop(job.directory), ended))
 
     def _give_up(self, world: str, why: str) -> None:
         self._again = deque(planned for planned in self._again if planned.world != world)
-        self._fail(why)
+        self._fail(why, ended_session=True)
 
-    def _fail(self, why: str) -> None:
-        """The harness did something wrong."""
+    def _fail(self, why: str, *, ended_session: bool = False) -> None:
+        """The harness did something wrong; or it could not go on, which is over where a later session can."""
         self._progress.say(why)
-        self._recorded.write(Failed(why=why))
+        self._recorded.write(Failed(why=why, ended_session=ended_session))
 
     def _waiting(self) -> Sequence[Path]:
         return [self._directory / planned.directory for planned, _ in self._state.performed.values()]

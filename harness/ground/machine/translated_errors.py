@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from checkers import CheckError, JavaMissingError
-from harness.ground.errors import HarnessError, JavaError, ResultsError
+from checkers import CheckError, JavaMissingError, SilentMasterError, WrongMasterError
+from harness.ground.errors import HarnessError, JavaError, NotReachableError, PlanError, ResultsError
 from workloads.history import HistoryError
 
 
@@ -16,6 +16,8 @@ def translated_errors() -> Iterator[None]:
 
     Raises:
         JavaError: Spark found no usable Java.
+        PlanError: what is named is no Spark master.
+        NotReachableError: a Spark master does not answer.
         ResultsError: a history cannot be read or stored.
         HarnessError: Spark failed.
     """
@@ -23,6 +25,10 @@ def translated_errors() -> Iterator[None]:
         yield
     except JavaMissingError as error:
         raise JavaError(str(error)) from error
+    except WrongMasterError as error:
+        raise PlanError(str(error)) from error
+    except SilentMasterError as error:
+        raise NotReachableError(str(error)) from error
     except HistoryError as error:
         raise ResultsError(str(error)) from error
     except CheckError as error:

@@ -129,6 +129,8 @@ def read_trace(path: Path) -> RecordedTrace:
     Raises:
         PlanError: it cannot be read, is no such file, or speaks of what this version does not know.
     """
+    if path.exists() and not path.is_file():
+        raise _no_trace(path, "it is not a regular file")
     try:
         content = path.read_bytes()
         form = msgspec.json.decode(content, type=_Head).form

@@ -156,6 +156,8 @@ def test_a_master_that_is_not_there_is_told_without_what_the_jvm_says() -> None:
         "An error occurred while calling o1.addFile.\n: java.lang.IllegalStateException: stopped SparkContext.\n at x"
     )
     assert cause_of(ValueError(message)) == "the master does not answer; start it, or name another with --master"
+    trips = ': java.lang.NullPointerException: Cannot invoke "org.apache.spark.SparkEnv.driverTmpDir()" because'
+    assert cause_of(ValueError(trips)) == "the master does not answer; start it, or name another with --master"
     assert cause_of(ValueError("at x\njava.io.IOException: no room\n at y")) == "java.io.IOException: no room"
     assert cause_of(ValueError()) == "ValueError"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from checkers import VerdictLine
 from checkers.anomalies.transactions import Unended
 from harness.campaigns.comparison import accepted_sentences, compare_results, read_results
 from harness.cli.app import exit_code_of
+from harness.ground.errors import PlanError
 from harness.ground.machine.versions import this_machine
 from harness.plan import read_plan
 from harness.records.accepted_file import parse_accepted, read_accepted
@@ -282,3 +284,9 @@ def test_findings_of_all_libraries_that_take_turns_are_looked_for(campaign) -> N
     write_campaign_record(directory, record)
     ran = ran_by(read_campaign_record(directory), cell)[1:]
     assert [*ran[1:], ran[0].name] == [("java", "4.3.1"), ("confluent-kafka", ""), "java"]
+
+
+def test_a_pipe_in_place_of_accepted_findings_is_a_mistake_of_who_put_it_there(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "accepted.toml")
+    with pytest.raises(PlanError, match=r"accepted\.toml is not a regular file; correct it, or remove it"):
+        read_accepted(tmp_path)

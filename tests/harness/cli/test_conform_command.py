@@ -129,13 +129,16 @@ def test_an_own_story_that_cannot_be_told_apart_or_read_is_refused(
     assert f"{file}, line 4" in capsys.readouterr().err
 
 
-def test_every_word_is_looked_up_before_a_story_is_performed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_every_word_and_directory_is_looked_up_before_a_story_is_performed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     performed: list[str] = []
     monkeypatch.setattr("harness.lab.conform.performing.world_for", lambda spec, *_: performed.append(spec.story))
     assert exit_code_of(["conform", "S01", "S99", "--world", "processes"]) == 64
     assert "unknown story" in capsys.readouterr().err
+    (file := tmp_path / "file").touch()
+    assert exit_code_of(["conform", "S01", "--world", "processes", "--save", str(file)]) == 64
+    assert f"--save {file} is not a directory; name a directory" in capsys.readouterr().err
     assert performed == []
 
 

@@ -65,6 +65,6 @@ def test_a_malformed_line_is_named_and_leaves_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.jsonl").write_text('{"options": {}}\n{"index": 0, \n')
-    assert exit_code_of(["import", "bad.jsonl"]) == 70
+    assert exit_code_of(["import", "bad.jsonl"]) == 64
     assert "bad.jsonl, line 2: " in capsys.readouterr().err
     assert list((tmp_path / "results").iterdir()) == []

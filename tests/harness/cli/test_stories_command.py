@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
             64,
             "--explain performs its one cell on this machine; leave --master out",
         ),
-        ([], 70, '"hosts:7077" is not a Spark master'),
+        ([], 64, '"hosts:7077" is not a Spark master'),
     ],
 )
 def test_what_no_cluster_can_do_is_refused(

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.cli.upgrade import UpgradeRequest
-from harness.ground.errors import EXIT_PLAN
+from harness.ground.errors import EXIT_PLAN, PlanError
 from harness.plan import Kafka, Plan, require_kind
 
 USUAL: dict[str, Any] = {
@@ -78,6 +78,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     assert exit_code_of(["upgrade", *words]) != 0
     assert sentence in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("empty", ["from_", "to"])
+def test_a_release_that_a_shell_left_empty_is_no_rolling_restart(empty: str) -> None:
+    with pytest.raises(PlanError, match="one of them is empty"):
+        plan(**{empty: ""})
 
 
 def test_a_wrong_release_has_the_exit_code_of_a_wrong_plan() -> None:

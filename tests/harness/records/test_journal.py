@@ -1,5 +1,6 @@
 """The undo journal: whatever a dead harness left is named in it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,9 @@ def test_close_is_idempotent(path: Path) -> None:
     journal.close()
     journal.close()
     assert len(not_undone(path)) == 1
+
+
+def test_a_pipe_is_no_journal_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE_NAME)
+    with pytest.raises(OSError, match="not a regular file"):
+        not_undone(tmp_path / FILE_NAME)

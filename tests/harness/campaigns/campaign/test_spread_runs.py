@@ -143,7 +143,7 @@ def test_what_is_no_master_is_said_before_a_directory_is_made(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.toml").write_text('families = ["kill"]\n[worlds.simulated]\n')
-    assert exit_code_of(["campaign", "p.toml", "--master", "hosts:7077"]) == 70
+    assert exit_code_of(["campaign", "p.toml", "--master", "hosts:7077"]) == 64
     assert '"hosts:7077" is not a Spark master' in capsys.readouterr().err
     assert not Path("results").exists()
 

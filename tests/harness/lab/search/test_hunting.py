@@ -172,7 +172,7 @@ def test_a_hunt_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_worker_outlives_its_hunt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that ends with the interpreter may close a pipe that the interpreter writes to: a traceback after the answer."""
+    """A worker that ends with the interpreter closes a pipe which that writes to: a traceback after the answer."""
     monkeypatch.setattr("harness.lab.search.hunting.alarms_of", lambda _: ())
     hunt(EARLY, seed=1, seconds=0, workers=2)
     assert multiprocessing.active_children() == []
