@@ -153,7 +153,7 @@ GROUPED: Final = (
     Portfolio(
         name="long-lived-groups",
         kinds=("late-produce",),
-        **_of(FOR_LONG, OF_GROUP_RUN * 1.5, 1, _MEMBERS | {"offsets.retention.minutes": 1}),
+        **_of(FOR_LONG, OF_GROUP_RUN * 2.5, 1, _MEMBERS | {"offsets.retention.minutes": 1}),
         fault_ms_max=90_000,
     ),
 )

@@ -6,7 +6,7 @@ It costs little more than the simulation itself, so that a search can afford tho
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,9 +19,13 @@ from harness.runs.run import choices_of, perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import BrokenInvariant
+from workloads import BrokenInvariant, Settings
 from workloads.garbage_collection import without_collecting
 from workloads.history import HistoryInMemory
+
+#: Groups that are kept for longer outlive a run. The rest have this time to be given up by, and forgotten.
+OUTLIVED_MINUTES: Final = 2
+FORGETTING_US: Final = 10_000_000
 
 
 class OtherDraws(NamedTuple):
@@ -82,7 +86,7 @@ def run_in_memory(
     if others is not None:
         world.clock.call_at(others.time_us, partial(drawn.reseed, others.seed))
     recorder = HistoryInMemory()
-    report = perform_schedule(spec, world, recorder, drawn.draw)
+    report = perform_schedule(spec, world, recorder, drawn.draw, partial(_outlive_groups, world, spec.chosen()))
     replicas = replicas_in_memory(report.ends, world.replica_logs())
     verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas, shown=shown)
     return JudgedRun(
@@ -94,6 +98,13 @@ def run_in_memory(
         recording=drawn.recording(),
         broken=world.broken_invariant,
     )
+
+
+def _outlive_groups(world: SimulatedWorld, settings: Settings) -> None:
+    """Leave the cluster alone until its groups are forgotten: invariants look, and no history has to know of it."""
+    if settings.offsets_retention_minutes <= OUTLIVED_MINUTES:
+        kept_us = settings.offsets_retention_minutes * 60_000_000
+        world.drive(lambda: False, world.clock.now_us() + kept_us + FORGETTING_US)
 
 
 def judged(spec: RunSpec, verdict: Verdict) -> Judgement:

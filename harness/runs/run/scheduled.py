@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -33,8 +34,12 @@ LOOK_EVERY_MS: Final = 50
 ANSWER_MARGIN_MS: Final = 2_000
 
 
-def perform_schedule(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunReport:
+def perform_schedule(
+    spec: RunSpec, world: World, recorder: Recorder, draw: Draw, afterwards: Callable[[], object] = lambda: None
+) -> RunReport:
     """Do the run that ``spec`` describes in ``world``, which is fresh and is closed at the end in any case.
+
+    ``afterwards`` is called before that, when the run is over.
 
     Raises:
         HarnessError: the world could not do its work; what was recorded so far stands.
@@ -42,7 +47,9 @@ def perform_schedule(spec: RunSpec, world: World, recorder: Recorder, draw: Draw
     schedule = planned(spec, draw)
     with opened(world):
         phases = Phases(spec, world, recorder)
-        return phases.perform_phases(_Scheduled(spec, world, phases.workload, recorder, schedule))
+        report = phases.perform_phases(_Scheduled(spec, world, phases.workload, recorder, schedule))
+        afterwards()
+        return report
 
 
 def late_ms_max(spec: RunSpec) -> int:

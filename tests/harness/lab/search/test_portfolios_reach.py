@@ -11,12 +11,14 @@ from harness.broker.core import messages
 from harness.broker.core.cleaner import Cleaner, Pass
 from harness.broker.core.coordinated import records_under_way
 from harness.broker.core.groups.group import Group
+from harness.broker.core.invariants import Broken, offsets_live_with_members
 from harness.broker.core.retention import ExpiredPart, Retention
 from harness.broker.core.transaction_coordinator import TransactionCoordinator
 from harness.broker.core.types import ErrorCode
 from harness.lab.search import PLAIN
 from harness.lab.search.hunting import alarms_of
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
+from harness.worlds.simulated import coordinator_invariants
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
 from harness.worlds.simulated.transactional_producer import TransactionalProducerModel
 
@@ -111,6 +113,23 @@ def test_a_group_that_is_forgotten_while_its_members_live_is_noticed(monkeypatch
     monkeypatch.setattr(Group, "idle", lambda self, now_us, retention_us: now_us - self.changed_us > retention_us)
     rings = {alarm.by for alarm in alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))}
     assert rings >= {"offsets-live-with-members", "group-went-back"}
+
+
+def test_a_group_without_members_is_forgotten_while_invariants_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its members have left; where its offsets go too early, that is an alarm."""
+    looked: list[int] = []
+
+    def noted(group: str, members: int, idle_us: int, retention_us: int) -> Broken | None:
+        looked.append(members)
+        return offsets_live_with_members(group, members, idle_us, retention_us)
+
+    monkeypatch.setattr(coordinator_invariants, "offsets_live_with_members", noted)
+    run("long-lived-groups")
+    assert looked == [0]
+    right = Group.idle
+    monkeypatch.setattr(Group, "idle", lambda self, now_us, retention_us: right(self, now_us, retention_us // 2))
+    rings = alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))
+    assert [alarm.by for alarm in rings] == ["offsets-live-with-members"]
 
 
 def test_a_transaction_is_aborted_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
