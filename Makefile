@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka prices examples reference bench bench-check wheel image image-check lock clean
+.PHONY: help setup setup-test campaign check test findings races canary soak-smoke kafka clients prices examples reference bench bench-check wheel image image-check lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root can be had (8 minutes)
 	@$(BIN)/pytest -q -n 4 -m "kafka and not race"
 	@scripts/kafka-campaign.sh
+
+clients: ## the client programs of examples/clients whose toolchains are here
+	@scripts/clients.sh
 
 prices: setup-test ## what idempotence and requests in flight cost on Apache Kafka, as a table; on an idle machine (five minutes)
 	@# Without a fault nothing is put to the test: exit code 2.

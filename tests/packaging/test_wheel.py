@@ -67,6 +67,7 @@ def test_outside_of_the_clone_it_writes_explains_and_performs(
         "init default",
         "plan default.toml",
         "init ci",
+        "init client --language python",
         "schema matrix",
         "check --help",
     ):
@@ -76,5 +77,7 @@ def test_outside_of_the_clone_it_writes_explains_and_performs(
     assert shown["init demo"] == "ackproof plan demo.toml --explain\n"
     assert "under kill: No acknowledged write may be lost" in shown["plan demo.toml --explain"]
     assert "16 cells, 16 as expected" in shown["stories S01"]
+    assert shown["init client --language python"] == "ackproof client check python3 client.py\n"
+    assert (tmp_path / "client.py").is_file()
     assert shown["plan default.toml"].startswith("default: 3,648 runs")
     assert (tmp_path / "ackproof" / "run.sh").stat().st_mode & 0o111

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Builds the client programs of examples/clients whose toolchains are here; says which are not.
+set -eu
+cd "$(dirname "$0")/../examples/clients"
+
+echo "aiokafka: a virtual environment"
+(cd aiokafka && python3 -m venv .venv && .venv/bin/pip install --quiet --require-hashes -r requirements.lock)
+if command -v go >/dev/null; then
+    echo "franz-go: $(go version)"
+    (cd franz-go && go build -o client .)
+else
+    echo "franz-go: not built, because there is no go"
+fi
