@@ -113,11 +113,11 @@ def application(
     out: Path | None,
     **options: object,
 ) -> int:
-    """Test a program of yours: it reads a topic, and writes to another, while faults strike.
+    """Test a program of yours under faults.
 
-    COMMAND follows `--`, and starts one instance: {bootstrap}, {input}, {output}, {group}, {instance} and {directory}
-    are replaced. Each input carries an id, which the program copies into what it writes. The verdict says what became
-    of every input. See docs/guides/application.md.
+    It reads a topic, and writes to another. COMMAND follows `--`, and starts one instance: {bootstrap}, {input},
+    {output}, {group}, {instance} and {directory} are replaced. Each input carries an id, which the program copies into
+    what it writes. The verdict says what became of every input. See docs/guides/application.md.
     """
     request = msgspec.convert(options, ApplicationRequest)
     plan = request.plan(assigned(settings), assigned(environment, "--environment"))

@@ -13,7 +13,7 @@ from harness.plan import KINDS, LANGUAGES, heading, plans_here, starter
 from harness.records.files import files_of, write_file
 
 
-@click.command(epilog="\b\nKinds:\n" + "\n".join(f"  {kind:<10}{what}" for kind, what in KINDS.items()))
+@click.command(epilog="\b\nKinds:\n" + "\n".join(f"  {kind:<12}{what}" for kind, what in KINDS.items()))
 @click.argument("kind", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the kinds, and all other plans that KIND can name.")
 @click.option(

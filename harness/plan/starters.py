@@ -22,7 +22,7 @@ KINDS: Final = {
     "kafka": "Real Apache Kafka on this machine.",
     "existing": "A cluster that you have: planned moves only, nothing is killed.",
     "ssh": "Apache Kafka on machines of yours, over SSH.",
-    "application": "A program of yours, which reads a topic and writes to another, under faults.",
+    "application": "A program of yours, which reads and writes, under faults.",
     "soak": "For every night: settings that must hold, under many families.",
     "ci": "Workflow files, a script and plans for continuous integration.",
     "client": "A client library of yours as a program, to begin with (--language), and a plan for it.",
