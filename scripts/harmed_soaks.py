@@ -47,7 +47,7 @@ faults = { count = 2 }
 MOMENTS: Final = tuple(step / 5 for step in range(1, 76))
 FILLED_MOMENTS: Final = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0)
 #: Seconds of work, and of waiting for an end, which a machine with much to do needs.
-FOR_S: Final = 4
+FOR_S: Final = 20
 LIMIT_S: Final = 300.0
 #: Soaks at a time.
 AT_A_TIME: Final = 4
