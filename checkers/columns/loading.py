@@ -255,7 +255,7 @@ def _read(unit: Unit, read: Callable[[Unit], HistoryPart]) -> HistoryPart:
 
 
 def _facts(file: pq.ParquetFile) -> tuple[dict[str, Any], list[str]]:
-    """What the file says of its history, and the columns to be read of it beside the details."""
+    """Read what the file says of its history, and name the columns to be read of it beside the details."""
     metadata = file.schema_arrow.metadata
     subjects = Subjects(*(metadata.get(name) == b"true" for name in META_SUBJECTS))
     facts = {

@@ -124,8 +124,8 @@ def test_histories_that_are_judged_together_emit_what_each_emits_alone() -> None
     for of_both, of_one in zip(emitted(together, {4, 7}, {}), expected, strict=True):
         assert of_both[0] == of_one[0]
         assert of_both[1].tolist() == of_one[1].tolist()
-    assert [place for place, _ in expected] == [(4, 0), (7, 0)]
-    assert [place for place, _ in emitted(together, {7}, {})] == [(7, 0)]
+    assert [window for window, _ in expected] == [(4, 0), (7, 0)]
+    assert [window for window, _ in emitted(together, {7}, {})] == [(7, 0)]
 
 
 dependency_lists = st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60)
