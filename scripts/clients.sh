@@ -11,3 +11,9 @@ if command -v go >/dev/null; then
 else
     echo "franz-go: not built, because there is no go"
 fi
+if command -v npm >/dev/null; then
+    echo "kafkajs: node $(node --version)"
+    (cd kafkajs && npm ci --silent)
+else
+    echo "kafkajs: not installed, because there is no npm"
+fi

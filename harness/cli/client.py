@@ -21,7 +21,7 @@ def client() -> None:
     """
 
 
-@client.command("check", context_settings={"ignore_unknown_options": True})
+@client.command("check", context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @takes_json
 def check_command(terminal: Terminal, command: tuple[str, ...]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswerError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.ground.errors import HostError
@@ -156,6 +156,8 @@ class CheckStage:
     ) -> CheckedClient:
         """A new producer of the program."""
         servers = bootstrap or self.cluster.world.clients.bootstrap
+        if transactional_id is not None:  # as in runs: a transactional producer is idempotent
+            settings = replace(settings, enable_idempotence=True)
         properties = configuration.producer_configuration(settings, servers, 0, transactional_id)
         return self._new(Method.NEW_PRODUCER, properties)
 

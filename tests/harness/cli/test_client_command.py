@@ -35,8 +35,8 @@ def test_a_program_that_keeps_to_the_protocol_is_0_and_its_options_are_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = checked_as(HOLDS, LACKS, patch=monkeypatch)
-    assert exit_code_of(["client", "check", "node", "--inspect", "client.js"]) == 0
-    assert asked == [("node", "--inspect", "client.js")]
+    assert exit_code_of(["client", "check", "node", "--inspect", "-h", "client.js"]) == 0
+    assert asked == [("node", "--inspect", "-h", "client.js")]
     shown = capsys.readouterr().out
     assert "sends         yes  Every send is answered once." in shown
     assert "transactions  -    it has no transactions" in shown

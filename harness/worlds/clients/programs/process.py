@@ -7,6 +7,7 @@ does not keep to the protocol is killed, and the run ends with a sentence that s
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import logging
 import os
@@ -49,6 +50,8 @@ END_LIMIT_S: Final = 5.0
 OVERDUE_S: Final = 10.0
 #: The longest line of a program: ten times what a poll of FETCH_MAX_BYTES can be.
 LINE_MAX: Final = 64 * 2**20
+#: Answers that wait to be read, in the pipe and here.
+BUFFER_BYTES: Final = 2**20
 #: News of assignments; a member that is dealt log partitions a thousand times a run has a problem of another kind.
 EVENTS_MAX: Final = 10_000
 #: Lines of standard error that are logged, and the most bytes of each.
@@ -301,7 +304,10 @@ class ClientProcess:
 
     def _read_answers(self, process: subprocess.Popen[bytes], began: Future[ProgramHello | None]) -> None:
         assert process.stdout is not None  # noqa: S101
-        with process.stdout as answers:
+        with suppress(OSError):
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, BUFFER_BYTES)
+        # Each read hands the interpreter's lock over; in pieces of 8 KiB a poll's answer took tenths of a second.
+        with process.stdout, open(process.stdout.fileno(), "rb", BUFFER_BYTES, closefd=False) as answers:
             try:
                 if line := _next_line(answers):
                     began.set_result(hello_in(line))
