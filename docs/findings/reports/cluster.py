@@ -16,6 +16,7 @@ from pathlib import Path
 from operating import Operator
 
 CONTROLLER = 9
+ID = "MkU3OEVBNTcwNTJENDM2Qg"
 COMMON = """node.id={0}\nlog.dirs={1}/{0}\ncontroller.quorum.voters=9@127.0.0.1:9099\ncontroller.listener.names=C
 listener.security.protocol.map=C:PLAINTEXT,PLAINTEXT:PLAINTEXT\nauto.leader.rebalance.enable=false
 offsets.topic.num.partitions=1\ntransaction.state.log.num.partitions=1\nmin.insync.replicas=2\n"""
@@ -36,9 +37,11 @@ class Cluster(Operator):
             own = f"process.roles={role}\nlisteners={name}://127.0.0.1:{9090 + node}\n"
             lines = [f"{key.replace('_', '.')}={value}\n" for key, value in settings.items()]
             (self.home / f"{node}.properties").write_text(COMMON.format(node, self.home) + own + "".join(lines))
-        tool = [*JAVA, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c"]
-        formats = [subprocess.Popen([*tool, self.home / f"{n}.properties"], stdout=subprocess.DEVNULL) for n in nodes]
-        assert [each.wait() for each in formats] == [0] * len(nodes)
+        tool = [*JAVA, "kafka.tools.StorageTool", "format", "-t", ID, "-c", self.home / f"{CONTROLLER}.properties"]
+        subprocess.run(tool, stdout=subprocess.DEVNULL, check=True)
+        for node in range(brokers):  # as the tool formats them, in less time
+            (self.home / str(node)).mkdir()
+            (self.home / str(node) / "meta.properties").write_text(f"version=1\ncluster.id={ID}\nnode.id={node}\n")
         for node in nodes:
             self.start(node)
         super().__init__(through, brokers)

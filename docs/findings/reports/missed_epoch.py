@@ -2,6 +2,12 @@
 
 import time
 
+from operating import until
+
+
+def size(cluster, node, topic):
+    return (cluster.home / str(node) / f"{topic}-0" / f"{0:020}.log").stat().st_size
+
 
 def missed_epoch(cluster, topic, write, acknowledged, told=False):
     """Broker 0 leads, 0, 1 and 2 are in sync. ``told``, the control: broker 0 hears the controller throughout."""
@@ -9,16 +15,16 @@ def missed_epoch(cluster, topic, write, acknowledged, told=False):
     cluster.cut((0, 1))
     time.sleep(1)  # a fetch that is out is answered within half a second
     write()
-    time.sleep(1.5)  # 2 has it, and 0 knows that by the next fetch
+    until(lambda: size(cluster, 2, topic) > size(cluster, 1, topic))
+    time.sleep(1)  # 2 has it, and 0 knows that by the next fetch
     away = [(0, 1), (0, 2)] + [(0, 9)] * (not told)
     cluster.cut(*away)
     time.sleep(1)
     cluster.elect(topic)  # epoch e + 1: 1 leads, 2 follows it and truncates
-    print("the controller has", cluster.view(topic)["leader_id"], "lead")
-    time.sleep(1)
+    until(lambda: size(cluster, 2, topic) == size(cluster, 1, topic))
+    print("2 has truncated what 0 has not acknowledged")
     cluster.prefer(topic, 0, 1, 2)
     cluster.elect(topic)  # epoch e + 2: 0 leads
-    print("the controller has", cluster.view(topic)["leader_id"], "lead")
     cluster.cut((0, 2))  # 1 fetches from 0 again, 2 does not
     end = time.monotonic() + 30
     while not acknowledged() and time.monotonic() < end:

@@ -5,7 +5,7 @@ import time
 from kafka import KafkaAdminClient, TopicPartition
 
 
-def until(true, limit_s=180):
+def until(true, limit_s=300):
     """Try again until it is true and raises nothing, and return it."""
     end = time.monotonic() + limit_s
     while True:

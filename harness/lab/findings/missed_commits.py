@@ -35,7 +35,7 @@ ASKED: Final = 7
 FETCH_US: Final = 300_000
 ANSWER_US: Final = 30_000_000
 #: The limit for a group's commit; Kafka's own, 5 s, is too short for a busy machine.
-OF_BROKERS: Final = {"offset.commit.timeout.ms": 40_000}
+OF_BROKERS: Final = {"offsets.commit.timeout.ms": 40_000}
 SETTINGS: Final = SAFE_SETTINGS | {"transaction.timeout.ms": 300_000}
 
 

@@ -41,7 +41,6 @@ with Cluster(**{"log.cleaner.backoff.ms": 500, "log.retention.check.interval.ms"
     producer.send_offsets_to_transaction([TopicPartition("t", 1, 2)], member.consumer_group_metadata(), 30)
     producer.commit_transaction(30)
     print("broker", AWAY, "is away; a transaction with offset 3 of kept was aborted, and deleted was deleted")
-    log = cluster.home / str(STAYS) / f"{TOPIC}-0"
     begun = time.monotonic()
     while time.monotonic() < begun + 45:  # other groups commit, so that segments end and are cleaned, twice
         assert Asked(STAYS).commit("other", "t", round(time.monotonic())) == "NoError"

@@ -12,7 +12,7 @@ from missed_epoch import missed_epoch
 from operating import until
 
 # By default a commit is given up after 5 s, which is short for the moves of a script on a busy machine.
-with Cluster(offset_commit_timeout_ms=40_000) as cluster, ThreadPoolExecutor() as pool:
+with Cluster(offsets_commit_timeout_ms=40_000) as cluster, ThreadPoolExecutor() as pool:
     cluster.create("t", [1, 2, 0])
     cluster.create("__consumer_offsets", [0, 1, 2], **{"cleanup.policy": "compact"})
     coordinator = Asked(0)

@@ -13,7 +13,7 @@ from pathlib import Path
 import confluent_kafka
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-OFFSET_FETCH, UNSTABLE, RETRY_S = 9, 88, 4
+OFFSET_FETCH, UNSTABLE, RETRY_S = 9, 88, 5
 (library,) = (Path(confluent_kafka.__file__).parents[1] / "confluent_kafka.libs").glob("librdkafka-*")
 C = ctypes.CDLL(str(library))
 C.rd_kafka_new.restype = C.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
@@ -63,18 +63,18 @@ partitions = [TopicPartition("t", number, 10) for number in (0, 1)]
 members, begun = [Consumer(GROUP, logger=Log())], {}
 members[0].commit(offsets=partitions, asynchronous=False)
 print("each partition has 20 records; the group has committed 10 of each")
-# The next requests for offsets are answered so, and those after them with 10.
-C.rd_kafka_mock_push_request_errors(MOCK, OFFSET_FETCH, ctypes.c_size_t(5), *[UNSTABLE] * 5)
+# Requests for offsets are answered so until this is cleared, and then with 10.
+C.rd_kafka_mock_push_request_errors(MOCK, OFFSET_FETCH, ctypes.c_size_t(100), *[UNSTABLE] * 100)
 members[0].subscribe(["t"])
-while not members[0].assignment():
-    poll(0.1)
-poll(1)  # the answer has come, and the request is to be repeated
+poll(3)  # the answer has come, and the request is to be repeated
 if "alone" not in sys.argv:
     members.append(Consumer(GROUP, logger=Log()))
     members[1].subscribe(["t"])
-poll(4 * RETRY_S)
+poll(2 * RETRY_S)
+C.rd_kafka_mock_clear_request_errors(MOCK, OFFSET_FETCH)
+poll(2 * RETRY_S)
 write((40, 41))
 poll(RETRY_S)
-[member.commit(asynchronous=False) for member in members]
+members[0].commit(asynchronous=False)
 print("began, by partition:", begun, "expected: 10; group:", [at.offset for at in members[0].committed(partitions)])
 sys.exit(set(begun.values()) != {10})
