@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 3_970,
+    "harness/cli": 3_980,
     "harness/assess": 7_900,
     "harness/lab": 13_580,
-    "harness/campaigns": 9_740,
+    "harness/campaigns": 9_770,
     "harness/runs": 6_800,
     "harness/worlds": 19_870,
     "harness/records": 1_600,
     "harness/plan": 3_260,
     "harness/broker": 12_500,
     "harness/ground": 1_420,
-    "checkers": 13_945,
+    "checkers": 13_950,
     "nemesis": 4_830,
     "workloads": 9_700,
     "bench": 2_300,
-    "tests": 80_300,
+    "tests": 80_540,
 }
 
 
