@@ -16,7 +16,7 @@ class SparkError(CheckError):
 
 
 class WrongMasterError(SparkError):
-    """What is named is no Spark master; nobody was asked."""
+    """The address names no Spark master."""
 
 
 class SilentMasterError(SparkError):

@@ -42,7 +42,7 @@ def every_cell_lost_against_its_promise(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def every_run_of_a_soak_counts_once(directory: Path, sessions: int) -> Iterator[str]:
-    """Say what is missing of: so many ``sessions``, and one turn, one verdict and one place in the matrix a run."""
+    """Say what is missing of: this number of ``sessions``; one turn, verdict and place in the matrix for each run."""
     entries = [json.loads(line) for line in (directory / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = (directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     histories = Counter(json.loads(line)["history"] for line in lines)

@@ -51,14 +51,14 @@ FOR_S: Final = 20
 LIMIT_S: Final = 300.0
 #: Soaks at a time.
 AT_A_TIME: Final = 4
-#: Bytes of the small disk, of which runs and the report need about a tenth.
+#: Bytes of the small disk; runs and the report need about a tenth.
 DISK_BYTES: Final = 40_000_000
-#: What a soak that was harmed may end with: nothing is broken, something is, or it is not known.
+#: Exit codes of a soak that was harmed: nothing is broken, something is, or it is not known.
 JUDGED: Final = frozenset({0, 1, 2})
 
 
-class Row(NamedTuple):
-    """What became of one soak: what was there when it was harmed, its ends, and what is wrong, "" if nothing."""
+class HarmedSoak(NamedTuple):
+    """A soak that was harmed: what was there by then, its ends, and what is wrong, "" if nothing."""
 
     at_s: float
     left: str
@@ -81,7 +81,7 @@ def ackproof(*arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """The exit code of a command, "hangs" if there is none in time, and its last line on standard error."""
+    """The exit code of a command, "hangs" if it does not end in time, and its last line on standard error."""
     try:
         _, said = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -92,7 +92,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def left_in(soak: Path) -> str:
-    """What a soak has written so far, in words."""
+    """The files and entries of a soak so far, in words."""
     if not (soak / "soak.json").exists():
         return "the plan" if (soak / "plan.toml").exists() else "nothing"
     if not (soak / "ledger.jsonl").exists():
@@ -107,7 +107,7 @@ def entries_of(soak: Path) -> list[str]:
 
 
 def sessions_of(soak: Path) -> int:
-    """How many sessions have begun to work."""
+    """The number of sessions that have begun to work."""
     return entries_of(soak).count("began")
 
 
@@ -119,7 +119,7 @@ def living_in(soak: Path) -> list[str]:
 
 
 def wrong_with(soak: Path, code: str, sessions: int) -> Iterator[str]:
-    """Say what is wrong with a soak that was harmed, and has since ended with ``code`` after so many ``sessions``."""
+    """Say what is wrong with a harmed soak that has ended with ``code`` after this number of ``sessions``."""
     if int(code if code.isdigit() else -1) not in JUDGED:
         yield f"it ended with {code}"
         return
@@ -134,7 +134,7 @@ def gone_on(soak: Path, plan: Path) -> tuple[str, str]:
     return ended(ackproof("soak", plan, "--for", f"{FOR_S}s", "--out", soak))
 
 
-def harmed(soak: Path, plan: Path, at_s: float, harm: Callable[[subprocess.Popen[str]], str]) -> Row:
+def harmed(soak: Path, plan: Path, at_s: float, harm: Callable[[subprocess.Popen[str]], str]) -> HarmedSoak:
     """Begin a soak, harm it after ``at_s`` seconds, and go on with it."""
     process = ackproof("soak", plan, "--for", f"{FOR_S}s", "--out", soak)
     with suppress(subprocess.TimeoutExpired):
@@ -145,7 +145,7 @@ def harmed(soak: Path, plan: Path, at_s: float, harm: Callable[[subprocess.Popen
     wrong = "; ".join(wrong_with(soak, resumed, sessions + 1))
     matrix = soak / "matrix.json"
     runs = sum(cell["runs"] for cell in json.loads(matrix.read_bytes())["cells"]) if matrix.exists() else 0
-    return Row(at_s, left, code, resumed, runs, f"{wrong} ({said})" if wrong else "")
+    return HarmedSoak(at_s, left, code, resumed, runs, f"{wrong} ({said})" if wrong else "")
 
 
 def killed(process: subprocess.Popen[str]) -> str:
@@ -157,14 +157,14 @@ def killed(process: subprocess.Popen[str]) -> str:
 
 
 @contextmanager
-def small_disk(at: Path) -> Iterator[Path]:
+def small_disk(directory: Path) -> Iterator[Path]:
     """A file system of its own with little room."""
-    at.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "ackproof", at], check=True)
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "ackproof", directory], check=True)
     try:
-        yield at
+        yield directory
     finally:
-        subprocess.run(["umount", at], check=True)
+        subprocess.run(["umount", directory], check=True)
 
 
 def filled(disk: Path) -> Callable[[subprocess.Popen[str]], str]:
@@ -188,13 +188,13 @@ def filled(disk: Path) -> Callable[[subprocess.Popen[str]], str]:
     return fill
 
 
-def kept_rows(name: str, moments: Sequence[float], one: Callable[[float, Path, Path], Row]) -> int:
+def kept_rows(name: str, moments: Sequence[float], harm: Callable[[float, Path, Path], HarmedSoak]) -> int:
     """Harm a soak at each moment, keep the table as it grows, and answer with the exit code."""
 
-    def row_of(at_s: float) -> Row:
+    def row_of(at_s: float) -> HarmedSoak:
         with tempfile.TemporaryDirectory(prefix="harmed-") as work:
             (plan := Path(work) / "harmed.toml").write_text(PLAN)
-            return one(at_s, Path(work), plan)
+            return harm(at_s, Path(work), plan)
 
     KEPT.mkdir(exist_ok=True)
     head = ["after s", "there was", "it ended", "then it ended", "runs, each once", "wrong"]
@@ -210,7 +210,7 @@ def kept_rows(name: str, moments: Sequence[float], one: Callable[[float, Path, P
 
 
 def night(plan: Path, minutes: float, kills: int, soak: Path) -> int:
-    """One soak of so many minutes whose process is killed so often, at moments that chance draws; the exit code."""
+    """One soak of some minutes whose process is killed some times, at moments that chance draws; the exit code."""
     chance = random.Random(str(soak))  # noqa: S311 - moments, no secrets
     moments = sorted(chance.uniform(20.0, 60.0 * minutes - 60.0) for _ in range(kills))
     began = time.monotonic()
@@ -244,7 +244,7 @@ def main(harm: str, *arguments: str) -> int:
     if harm == "killed":
         return kept_rows(harm, moments or MOMENTS, lambda at_s, work, plan: harmed(work / "soak", plan, at_s, killed))
 
-    def on_small_disk(at_s: float, work: Path, plan: Path) -> Row:
+    def on_small_disk(at_s: float, work: Path, plan: Path) -> HarmedSoak:
         with small_disk(work / "disk") as disk:
             return harmed(disk / "soak", plan, at_s, filled(disk))
 

@@ -44,28 +44,30 @@ AFTERWARDS: Final = (
 )
 
 
-class Step(NamedTuple):
+class ImageStep(NamedTuple):
     """A step of a container file: its instruction, and what stands behind it."""
 
     instruction: str
     value: str
 
 
-def steps_of(containerfile: Path) -> list[Step]:
+def steps_of(containerfile: Path) -> list[ImageStep]:
     """The steps in their order, lines that go on joined, without comments.
 
     Raises:
         ValueError: a step is of a kind that :class:`Tree` does not perform.
     """
     parser = DockerfileParser(fileobj=containerfile.open("rb"))
-    steps = [Step(step["instruction"], step["value"]) for step in parser.structure if step["instruction"] != "COMMENT"]
+    steps = [
+        ImageStep(step["instruction"], step["value"]) for step in parser.structure if step["instruction"] != "COMMENT"
+    ]
     if strange := sorted({step.instruction for step in steps} - Tree.KINDS):
         raise ValueError(f"{containerfile}: no way to perform {', '.join(strange)}")
     return steps
 
 
 def lint(containerfile: Path) -> str:
-    """What hadolint says of a container file; "" if nothing."""
+    """The complaints of hadolint about a container file; "" without one."""
     linter = Path(sysconfig.get_path("scripts")) / "hadolint"
     return subprocess.run([linter, "--no-color", containerfile], capture_output=True, text=True, check=False).stdout
 
@@ -82,7 +84,7 @@ class Tree:
         self._directory = "/"
         self._command: dict[str, list[str]] = {}
 
-    def perform(self, step: Step) -> None:
+    def perform(self, step: ImageStep) -> None:
         """Do what ``step`` says.
 
         Raises:
@@ -144,7 +146,7 @@ class Tree:
 
 @contextmanager
 def build_context() -> Iterator[Path]:
-    """What `make image` gives to a runner of containers: the files of `ackproof init ci`, and the newest wheel."""
+    """The directory that `make image` gives to a runner: the files of `ackproof init ci`, and the newest wheel."""
     wheel = max((ROOT / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
     program = Path(sysconfig.get_path("scripts")) / "ackproof"
     with tempfile.TemporaryDirectory() as name:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.image_check import CONTAINERFILE, Step, Tree, lint, steps_of
+from scripts.image_check import CONTAINERFILE, ImageStep, Tree, lint, steps_of
 
 
 def test_the_linter_says_nothing_of_the_container_file_and_much_of_a_bad_one(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_each_step_is_performed_in_its_order_with_lines_that_go_on_joined() -> N
     packages = " ".join(steps[1].value.split())
     assert packages.startswith("apt-get update -qq && apt-get install")
     assert "default-jre-headless e2fsprogs" in packages
-    assert steps[-1] == Step("CMD", '["pull-request"]')
+    assert steps[-1] == ImageStep("CMD", '["pull-request"]')
 
 
 def test_a_step_of_an_unknown_kind_is_not_left_out_in_silence(tmp_path: Path) -> None:
@@ -40,13 +40,13 @@ def test_arguments_variables_files_and_the_directory_reach_the_commands(
     ran: list[str] = []
     monkeypatch.setattr(tree, "run", ran.append)
     for step in (
-        Step("ARG", "KAFKA=newest"),
-        Step("ENV", "VENV=/opt/ackproof"),
-        Step("COPY", ". /work"),
-        Step("WORKDIR", "/work"),
-        Step("RUN", "ls"),
-        Step("ENTRYPOINT", '["run.sh"]'),
-        Step("CMD", '["pull request"]'),
+        ImageStep("ARG", "KAFKA=newest"),
+        ImageStep("ENV", "VENV=/opt/ackproof"),
+        ImageStep("COPY", ". /work"),
+        ImageStep("WORKDIR", "/work"),
+        ImageStep("RUN", "ls"),
+        ImageStep("ENTRYPOINT", '["run.sh"]'),
+        ImageStep("CMD", '["pull request"]'),
     ):
         tree.perform(step)
     assert (root / "work" / "file").read_text() == "copied"

@@ -129,7 +129,7 @@ def test_a_pipe_is_no_plan_and_nobody_waits_for_it(
 def test_a_store_that_cannot_be_asked_is_out_of_reach_and_said_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_library(place: object) -> None:
+    def no_library(directory: object) -> None:
         raise OSError("Unable to load libjvm\ndlopen(/usr/lib/jvm) failed\ndlopen(/usr/java) failed")
 
     monkeypatch.setattr(stores, "files_at", no_library)
