@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 #: Signs in names of cells, settings and files, after which a line may end.
-_JOINT: Final = re.compile(r"([/+,=._])(?=\w)")
+_JOINT: Final = re.compile(r"([/+,=._])(?=[A-Za-z])")
 
 
 @cache

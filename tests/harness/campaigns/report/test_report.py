@@ -46,7 +46,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
         self.scripts: list[str] = []
-        self.feed(html)
+        self.feed(html.replace("<wbr>", ""))
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
