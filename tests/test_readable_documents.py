@@ -103,7 +103,7 @@ def test_limits_catch_what_is_too_long() -> None:
 
 
 #: Words of README and docs/, without docs/reference/: two hours of reading, and some room.
-ALL_WORDS_MAX: Final = 27_050
+ALL_WORDS_MAX: Final = 27_150
 
 
 def words_of(document: str) -> int:
