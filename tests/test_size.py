@@ -15,7 +15,7 @@ LINES_MAX: Final = {
     "harness/lab": 15_400,
     "harness/campaigns": 9_810,
     "harness/runs": 6_980,
-    "harness/worlds": 20_820,
+    "harness/worlds": 20_830,
     "harness/records": 1_670,
     "harness/plan": 3_480,
     "harness/broker": 12_500,

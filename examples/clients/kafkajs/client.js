@@ -54,7 +54,8 @@ class Client {
 
   async perform(call) {
     try {
-      const result = await this[call.method](call);
+      const request = number(call.properties || this.properties, "request.timeout.ms");
+      const result = await within(Promise.resolve(this[call.method](call)), (call.timeout_ms || 0) + 3 * request);
       if (result) answer(call, { end: "ok", ...result });
     } catch (error) {
       fail(call, this.kindOf(error), error);

@@ -3,6 +3,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -40,7 +41,7 @@ public final class Bridge {
         FileOutputStream output = new FileOutputStream(FileDescriptor.out);
         System.setOut(System.err); // logs must not come between answers
         try {
-            new Bridge(new BufferedOutputStream(output, 1 << 16)).serve(System.in);
+            new Bridge(new BufferedOutputStream(output, 1 << 16)).serve(new BufferedInputStream(System.in, 1 << 16));
         } catch (Throwable error) { // also of an input that ended within a line: the harness died
             error.printStackTrace();
         }

@@ -52,6 +52,8 @@ OVERDUE_S: Final = 10.0
 LINE_MAX: Final = 64 * 2**20
 #: Answers that wait to be read, in the pipe and here.
 BUFFER_BYTES: Final = 2**20
+#: Calls that are written together.
+CALLS_BYTES: Final = 2**16
 #: News of assignments; a member that is dealt log partitions a thousand times a run has a problem of another kind.
 EVENTS_MAX: Final = 10_000
 #: Lines of standard error that are logged, and the most bytes of each.
@@ -296,7 +298,7 @@ class ClientProcess:
     def _write_calls(self, process: subprocess.Popen[bytes]) -> None:
         """Write calls on a thread of their own: a program that stands still must not stop the run's clock."""
         assert process.stdin is not None  # noqa: S101
-        with suppress(OSError), process.stdin as calls:
+        with suppress(OSError), process.stdin, open(process.stdin.fileno(), "wb", CALLS_BYTES, closefd=False) as calls:
             while (line := self._lines.get()) is not None:
                 calls.write(line)
                 if self._lines.empty():
