@@ -1,6 +1,6 @@
 """Performs ci/Containerfile without a runner of containers: a linter reads it, and its steps run in a bare Debian.
 
-make image-check, as root, with the package debootstrap: 43 minutes at a load of 50 to 80; 3 GB for temporary files.
+make image-check, as root, with the package debootstrap: 46 minutes at a load of 50 to 80; 3 GB for temporary files.
 
 The bare Debian has a Python of its own, in place of the image that the container file begins with; layers and the
 isolation of a runner are not tried either. Then the finished tree checks its machine, makes README's loss, and does

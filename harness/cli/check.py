@@ -69,7 +69,7 @@ def check(
     for option, file in (("--out", out), ("--junit", junit), ("--summary", summary)):
         if file is not None:
             check_writable(option, file)
-    if scratch is not None and not scratch.is_dir():
+    if scratch is not None and scratch.exists() and not scratch.is_dir():
         raise NamedWronglyError(f"--scratch {scratch} is not a directory; name a directory")
     if out is None:
         _refuse_soaks(places)
