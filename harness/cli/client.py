@@ -15,7 +15,7 @@ from harness.lab.client_check import CheckedProgram, check_program
 
 @click.group()
 def client() -> None:
-    """Check a client library of your own, which is a program.
+    """Check a client library that is a program of yours.
 
     A plan names it: client = { command = ["node", "client.js"] }.
     """

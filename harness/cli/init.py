@@ -21,7 +21,7 @@ from harness.records.files import files_of, write_file
 )
 @click.pass_obj
 def init(terminal: Terminal, kind: str | None, *, language: str, listed: bool) -> int:
-    """Write a commented plan, files for CI, or a client program, to begin with.
+    """Write a plan, files for CI, or a client program.
 
     The files go into the current directory; no file is overwritten. The last line is the command to go on with.
     """

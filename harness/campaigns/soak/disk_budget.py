@@ -19,6 +19,8 @@ from harness.records.run_record import Ended
 #: Bytes that a run of a world is expected to leave before one of it has ended: in virtual time, and of real nodes.
 _EXPECTED_VIRTUAL_BYTES: Final = 2_000_000
 _EXPECTED_BYTES: Final = 60_000_000
+#: Bytes of the lines that ledger and verdicts have of a run: they are written after its room was looked for.
+_LINES_BYTES: Final = 10_000
 #: A clean-up removes this share more than it must, so that not every run has to look again.
 _SPARE_SHARE: Final = 0.02
 
@@ -87,7 +89,7 @@ class DiskBudget:
 
     def _expected_bytes(self, world: str) -> int:
         usual = _usual_bytes(virtual=world in self._virtual)
-        return self._recorded.state.largest_bytes.get(world, usual)
+        return self._recorded.state.largest_bytes.get(world, usual) + _LINES_BYTES
 
     def drop(self, turns: Sequence[int]) -> None:
         """Delete the files of these judged turns: first it is written down, so that a later session goes on with it."""

@@ -30,7 +30,7 @@ GROUPS = [path for path, context in ALL.items() if isinstance(context.command, c
 
 def test_the_tree_is_walked_to_its_leaves() -> None:
     assert {"ackproof campaign", "ackproof cluster break"} <= ALL.keys()
-    assert {"ackproof", "ackproof cluster", "ackproof kafka"} == set(GROUPS)
+    assert {"ackproof", "ackproof client", "ackproof cluster", "ackproof kafka"} == set(GROUPS)
 
 
 @pytest.mark.parametrize("path", GROUPS)

@@ -31,6 +31,8 @@ from harness.plan import RunSpec, parse_plan, plan_text
 from workloads import WORKLOADS
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
+#: Settings change nothing of bursts, and programs run in no virtual time.
+NOT_HUNTED = {"bursts", "application"}
 EARLY = {"planted.bug": "acknowledge-after-append"}
 
 
@@ -53,8 +55,8 @@ def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None
 @pytest.mark.parametrize(
     ("changed", "workloads"),
     [
-        ({"planted.bug": "keep-generation"}, {*WORKLOADS} - {"bursts"}),
-        ({"missed.epoch": "kafka"}, {*WORKLOADS} - {"bursts"}),
+        ({"planted.bug": "keep-generation"}, {*WORKLOADS} - NOT_HUNTED),
+        ({"missed.epoch": "kafka"}, {*WORKLOADS} - NOT_HUNTED),
         ({"cleanup.policy": "compact"}, {"keyed", "keyed-transactions"}),
         ({"commit.mode": "auto"}, {"groups", "consume-transform-produce"}),
         ({"transaction.version": 1}, {"transactions", "keyed-transactions", "consume-transform-produce"}),

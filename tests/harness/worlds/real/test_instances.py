@@ -10,7 +10,7 @@ import pytest
 
 from harness.ground.errors import HostError, PlanError
 from harness.records.journal import FILE_NAME, Journal, not_undone
-from harness.worlds.hosts import undo_here
+from harness.worlds.hosts import Ports, undo_here
 from harness.worlds.real import instances as module
 from harness.worlds.real.instances import LocalInstances, require_command
 from tests.waiting import wait_until
@@ -148,9 +148,10 @@ def test_a_frozen_instance_stands_still_with_its_child_and_goes_on(made: Made) -
     assert not any(map(is_alive, pids))
 
 
-def test_it_is_ready_when_it_listens(made: Made) -> None:
+def test_it_is_ready_when_it_listens(made: Made, ports: Ports) -> None:
+    address = ports.take("127.0.0.1")
     program = (
-        "import socket, sys, time\nserver = socket.create_server(('127.0.0.1', 0))\n"
+        f"import socket, time\nserver = socket.create_server({(address.host, address.port)})\n"
         "print(server.getsockname()[1], flush=True)\ntime.sleep(600)"
     )
     instances = made(program, ready="port:1")
