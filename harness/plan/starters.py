@@ -25,7 +25,7 @@ KINDS: Final = {
     "application": "A program of yours, which reads and writes, under faults.",
     "soak": "For every night: settings that must hold, under many families.",
     "ci": "Workflow files, a script and plans for continuous integration.",
-    "client": "A client library of yours as a program (--language), and its plan.",
+    "client": "A client library of yours as a program, and its plan.",
 }
 #: The languages of client programs, with the files of each and the words that start the program.
 LANGUAGES: Final = {"python": (("client.py", "client.toml"), "python3 client.py")}

@@ -59,13 +59,13 @@ class DiskBudget:
         """Look again: the files of runs that ended do not change, so they are not looked at each time."""
         state = self._recorded.state
         top = sum(entry.stat().st_size for entry in os.scandir(self._recorded.directory) if entry.is_file())
-        waiting = sum(left_bytes for _, left_bytes in state.performed.values())
+        waiting = sum(left_bytes + _LINES_BYTES for _, left_bytes in state.performed.values())
         self.used_bytes = top + state.kept_runs.bytes + waiting + sum(map(used_bytes, running))
 
     def performed(self, planned: Planned, ended: Ended) -> Performed:
         """The entry by which a run is over, with what it left."""
         left = used_bytes(self._recorded.directory / planned.directory)
-        self.used_bytes += left
+        self.used_bytes += left + _LINES_BYTES
         return Performed(turn=planned.turn, status=ended.status, wall_ms=ended.wall_ms, left_bytes=left)
 
     def has_for(self, worlds: Sequence[str]) -> bool:
