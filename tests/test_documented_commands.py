@@ -21,6 +21,7 @@ COMMAND: Final = re.compile(r"^(?:\$ )?((?:sudo )?(?:\.venv/bin/)?ackproof .*)$"
 #: Run by other tests: what they need, how the commands begin, and where they are run.
 ELSEWHERE: Final = (
     ("a release of Kafka", r"(kafka install|upgrade |cluster up --world kafka)", "tests/harness/worlds/kafka"),
+    ("two releases of Kafka, and forty minutes", r"release 4", "tests/harness/lab/releases"),
     ("the plan of a reader", r"(campaign|plan) (my-)?kafka", "tests/harness/worlds/kafka"),
     ("the campaigns before it", r"(compare|heal) results/(my-)?kafka", "tests/packaging"),
     (
@@ -49,11 +50,17 @@ ELSEWHERE: Final = (
 #: Pages whose commands tests/test_starts.py runs, and compares with the output that they show.
 COMPARED: Final = {"first-run.md", "your-settings.md"}
 #: Long commands are shortened, and some exit codes are not 0.
-SHORTER: Final = (("--seconds 600", "--seconds 4"), ("--clean 1000", "--clean 20"), (" > last.json", ""))
+SHORTER: Final = (
+    ("--seconds 600", "--seconds 4"),
+    ("--clean 1000", "--clean 20"),
+    (" > last.json", ""),
+    ("at-least-once -- ", "at-least-once --minutes 0.3 -- "),
+)
 CODES: Final = (
     (r"explore (moved --set|silent --bug)", {1}),
     (r"explore moved --constant", {2}),
     (r"hunt --settings missed.epoch", {0, 1, 2}),
+    (r"application ", {0, 2}),
 )
 
 
@@ -72,7 +79,7 @@ def commands_of(page: str) -> list[Command]:
     """The commands of ackproof in the blocks of a page; those of a console that are compared are left out."""
     commands = []
     for language, block in BLOCK.findall(PAGES[page].read_text(encoding="utf-8")):
-        for line in [] if language == "console" and page in COMPARED else block.splitlines():
+        for line in [] if language == "console" and page in COMPARED else block.replace("\\\n", "").splitlines():
             if command := COMMAND.match(line.strip()):
                 words = re.sub(r"\s+#.*", "", command[1])
                 commands.append(Command(re.sub(r"^(sudo )?(\.venv/bin/)?ackproof ", "", words)))
@@ -87,11 +94,13 @@ HERE: Final = {page: [command for command in commands_of(page) if not command.el
 def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> None:
     (home := tmp_path / "home").mkdir()
     (work := tmp_path / "work").mkdir()
-    (work / "plans").symlink_to(ROOT / "plans")
+    for folder in ("plans", "examples"):
+        (work / folder).symlink_to(ROOT / folder)
     (work / "topics.txt").write_bytes((ROOT / "docs/start/topics.txt").read_bytes())
     for language, block in BLOCK.findall(PAGES[page].read_text(encoding="utf-8")):
         if language == "toml" and ((name := FILE.match(block)) or "\nsteps = " in block):
             (work / (name[1] if name else "my.toml")).write_text(block)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for command in HERE[page]:
         text = command.text
         for long, short in SHORTER:
@@ -100,7 +109,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, tmp_path: Path) -> No
         done = subprocess.run(
             [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
             cwd=work,
-            env={**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT), "PATH": path},
             capture_output=True,
             text=True,
             timeout=300,
