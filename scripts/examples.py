@@ -20,6 +20,7 @@ from harness.campaigns.campaign import witness
 from harness.campaigns.report import write
 from harness.cli.app import exit_code_of
 from harness.ground.progress import Progress
+from harness.ground.templates import jointed
 from harness.records.files import REPORT_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import write_matrix
 
@@ -111,7 +112,9 @@ def main() -> None:
         work = Path(directory)
         for make in (campaign, assessment, certificate, nights):
             # The machine's own directory says nothing to a reader.
-            text = make(work).read_text(encoding="utf-8").replace(f"{work}/", "")
+            text = make(work).read_text(encoding="utf-8")
+            for written in (f"{work}/", str(jointed(f"{work}/"))):
+                text = text.replace(written, "")
             (page := EXAMPLES / f"{make.__name__}.html").write_text(text, encoding="utf-8")
             pages.append(page)
     pictures(pages)
