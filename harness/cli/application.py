@@ -19,7 +19,7 @@ from workloads import ApplicationPlan, ApplicationPromise
 #: Faults of instances and of brokers, drawn together: each can hide in the other's shadow.
 FAMILIES: Final = "instance-kill+instance-stop+instance-freeze+kill+pause+coordinator"
 #: More faults than fit, so that they strike until the end.
-FAULTS: Final[Mapping[str, object]] = {"count": 1_000, "exercised_min": 1, "at_stake_min": 1, "fault_ms_max": 2_000}
+FAULTS: Final[Mapping[str, object]] = {"count": 1_000, "fault_ms_max": 2_000}
 #: Nothing is lost by the log, so that what is lost, the application lost. It waits less than Kafka's defaults do, which
 #: are 45 and 60 s: the placeholders {session_timeout_ms} and {transaction_timeout_ms} tell an application.
 SAFE: Final[Mapping[str, object]] = {
