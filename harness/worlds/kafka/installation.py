@@ -34,7 +34,7 @@ from workloads import reason_of
 #: A hundred megabytes; slow lines get a quarter of an hour.
 LIMIT_S: Final = 900.0
 #: Named with its version, so that the same thing happens on every machine.
-_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+MAVEN_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
 #: The file in a release's directory that says that it has not started yet.
@@ -238,27 +238,39 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
         HostError: Maven failed for another reason.
     """
     (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
-    _maven(wanted[0], directory, f"{_PLUGIN}:copy-dependencies", "-DincludeScope=runtime", directory / "libs")
+    _maven(wanted[0], directory, f"{MAVEN_PLUGIN}:copy-dependencies", "-DincludeScope=runtime", directory / "libs")
 
 
 def fetch_sources(wanted: Artifact, directory: Path) -> None:
     """Copy the jar of an artifact's sources into ``directory``; raises as :func:`fetch`."""
     name = f"{wanted.group}:{wanted.name}:{wanted.version}:jar:sources"
-    _maven(wanted, directory, f"{_PLUGIN}:copy", f"-Dartifact={name}", directory)
+    _maven(wanted, directory, f"{MAVEN_PLUGIN}:copy", f"-Dartifact={name}", directory)
 
 
 def _maven(wanted: Artifact, directory: Path, goal: str, option: str, out: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
     # By itself Maven only warns of a wrong checksum, and -q hides the warning.
-    command = [maven, "-B", "-q", "--strict-checksums", goal, option, f"-DoutputDirectory={out}"]
-    try:
-        done = attempt(command, limit_s=LIMIT_S, cwd=directory)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"Maven did not end ({reason_of(error)}): try again later, {_OTHERWISE}") from error
+    words = ["--strict-checksums", goal, option, f"-DoutputDirectory={out}"]
+    done = run_maven(words, directory, LIMIT_S, f", {_OTHERWISE}")
     if done.returncode:
         raise _trouble(wanted, done.stdout + done.stderr)
+
+
+def run_maven(
+    words: Sequence[str], directory: Path, limit_s: float, otherwise: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run Maven in ``directory``; it may fail. What is advised to those who cannot use it, ``otherwise`` says.
+
+    Raises:
+        NotReachableError: Maven is missing.
+        HostError: it did not end within the limit.
+    """
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise NotReachableError(f"no Maven on this machine: install the package maven{otherwise}")
+    try:
+        return attempt([maven, "-B", "-q", *words], limit_s=limit_s, cwd=directory)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"Maven did not end ({reason_of(error)}): try again later{otherwise}") from error
 
 
 def project(wanted: Sequence[Artifact]) -> str:

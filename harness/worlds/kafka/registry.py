@@ -6,21 +6,18 @@ Maven keeps the repository's list of a release's versions beside what it fetched
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from harness.ground.errors import HostError, NotReachableError
 from harness.ground.machine.versions import user_cache
-from harness.worlds.hosts import attempt
+from harness.records.files import files_of
+from harness.worlds.kafka.installation import MAVEN_PLUGIN, run_maven
 from harness.worlds.kafka.releases import VERSION, Version, parse_version
-from workloads import reason_of
 
 #: An artifact that every release since 2.4 has.
 _ARTIFACT: Final = ("org.apache.kafka", "kafka_2.13")
-_GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 _LIMIT_S: Final = 300.0
 
 
@@ -31,17 +28,12 @@ def published() -> list[Version]:
         NotReachableError: Maven is missing, or its repository did not answer.
         HostError: Maven gave no list.
     """
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise NotReachableError("no Maven on this machine: install the package maven")
     kept = user_cache() / "registry"
     wanted = f"-Dartifact={':'.join(_ARTIFACT)}:LATEST:pom"
-    command = [maven, "-B", "-q", "-U", f"-Dmaven.repo.local={kept}", _GOAL, wanted, "-Dtransitive=false"]
-    try:
+    words = ["-U", f"-Dmaven.repo.local={kept}", f"{MAVEN_PLUGIN}:get", wanted, "-Dtransitive=false"]
+    with files_of(kept):
         kept.mkdir(parents=True, exist_ok=True)
-        done = attempt(command, limit_s=_LIMIT_S, cwd=kept)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"Maven did not end ({reason_of(error)}): try again later") from error
+    done = run_maven(words, kept, _LIMIT_S)
     if done.returncode:
         raise NotReachableError("Maven's repository did not name its releases: check its network or mirror")
     return versions_in(lists_in(kept))

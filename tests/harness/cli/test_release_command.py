@@ -17,7 +17,7 @@ from harness.cli.app import exit_code_of
 from harness.ground.errors import HostError, NotReachableError
 from harness.lab.releases import KnownHarm
 from harness.records.release_file import ReleasePlay
-from harness.worlds.kafka import registry
+from harness.worlds.kafka import installation
 from harness.worlds.kafka.registry import before, published, versions_in
 from harness.worlds.kafka.releases import parse_version
 
@@ -178,7 +178,7 @@ def test_maven_is_asked_with_its_own_settings(monkeypatch: pytest.MonkeyPatch, t
         (kept / "maven-metadata-mirror.xml").write_text(LIST)
         return CompletedProcess(words, 0, "", "")
 
-    monkeypatch.setattr(registry, "attempt", attempt)
+    monkeypatch.setattr(installation, "attempt", attempt)
     assert str(published()[-1]) == "4.4.0"
     assert not [word for word in asked[0] if "://" in word]
 
@@ -188,7 +188,7 @@ def test_a_repository_that_does_not_answer_ends_with_69(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/mvn")
-    monkeypatch.setattr(registry, "attempt", lambda words, **_: CompletedProcess(words, 1, "no route to host", ""))
+    monkeypatch.setattr(installation, "attempt", lambda words, **_: CompletedProcess(words, 1, "no route to host", ""))
     with pytest.raises(NotReachableError):
         published()
     assert exit_code_of(["release", "--newest"]) == 69
