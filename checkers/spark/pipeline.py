@@ -167,7 +167,7 @@ def _judge_task(
     Runs in a worker.
     """
     edges: list[tuple[tuple[int, int], Any]] = []
-    parts = _judge_plain(shown, proofs.value, task, lambda batch: edges.extend(emitted(batch, joined, {})))
+    parts = _judge_plain(shown, proofs.value, task, lambda batch: edges.extend([*emitted(batch, joined, {})]))
     yield _ANSWER, msgspec.json.encode(parts)
     yield from edges
 

@@ -15,7 +15,7 @@ import click
 
 from harness.cli.kafka import provide
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
-from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.ground.errors import EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.ground.machine.versions import own_version, this_machine
 from harness.ground.progress import Progress
 from harness.lab.releases import (
@@ -90,14 +90,7 @@ def release(
     record = _judged(terminal, (str(chosen), str(other)), root, patch, minutes)
     if terminal.as_json:
         terminal.json(record)
-    return exit_code_of(record)
-
-
-def exit_code_of(record: ReleaseRecord) -> int:
-    """1 where a harm shows that the other release does not have, 2 where something was not observed, else 0."""
-    if any(entry.worse for entry in record.entries):
-        return EXIT_BROKEN
-    return EXIT_UNKNOWN if record.of("not observed") else EXIT_HELD
+    return record.exit_code
 
 
 def _name_newest(terminal: Terminal, version: str | None, root: Path) -> int:

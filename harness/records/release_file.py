@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
+
 RELEASE_VERSION: Final = 1
 Result = Literal["new", "still", "gone", "not shown", "not observed"]
 EntryKind = Literal["finding", "defect", "certificate", "advice", "story"]
@@ -85,3 +87,10 @@ class ReleaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     def of(self, result: Result) -> tuple[ReleaseEntry, ...]:
         """The entries with this result."""
         return tuple(entry for entry in self.entries if entry.result == result)
+
+    @property
+    def exit_code(self) -> int:
+        """1 where a harm shows that the other release does not have, 2 where something was not observed, else 0."""
+        if any(entry.worse for entry in self.entries):
+            return EXIT_BROKEN
+        return EXIT_UNKNOWN if self.of("not observed") else EXIT_HELD

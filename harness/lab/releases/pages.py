@@ -43,13 +43,12 @@ def as_page(record: ReleaseRecord) -> str:
     """The page. Everything in it is escaped."""
     template = templates_of("harness.lab.releases").get_template("release.html.j2")
     parts = [(head.format(against=record.against), record.of(result)) for result, head in _heads()]
-    code = 1 if any(entry.worse for entry in record.entries) else 2 if record.of("not observed") else 0
     return template.render(
         record=record,
         headline=headline(record),
         parts=[(head, entries) for head, entries in parts if entries],
         tries=tries_of,
-        code=code,
+        code=record.exit_code,
         style=page_style(),
     )
 

@@ -66,7 +66,6 @@ class _Output:
     def __init__(self, pipe: IO[bytes], file: Path) -> None:
         self._pipe, self._file = pipe, file
         self._begin, self._end = b"", b""
-        self._left_out = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._copy, name="instance output", daemon=True)
         self._thread.start()
@@ -93,7 +92,6 @@ class _Output:
                 kept.write(chunk[:room])
                 kept.flush()
                 room -= len(chunk[:room])
-                self._left_out += len(chunk) - len(chunk[:room]) if not room else 0
                 with self._lock:
                     self._begin += chunk[: max(0, END_BYTES - len(self._begin))]
                     self._end = (self._end + chunk)[-END_BYTES:]
