@@ -14,7 +14,7 @@ from nemesis.cluster import Leadership, PartitionView, Reassignment
 from nemesis.evidence import LeaderMoved, Reassigned, WhyNot
 
 #: A controller decides in milliseconds; a view of it is made a few times a second at least.
-CONFIRM_LIMIT_S: Final = 2.0
+CONFIRM_LIMIT_S: Final = 5.0
 _LOOK_EVERY_S: Final = 0.01
 
 
@@ -76,7 +76,11 @@ class ConfirmedLeadership(Leadership):
 
 
 class ConfirmedReassignment(ConfirmedLeadership, Reassignment):
-    """Moves leaders and reassigns replicas, and reports what the controller says afterwards."""
+    """Moves leaders and reassigns replicas, and reports what the controller says afterwards.
+
+    Replicas that have to leave come last until the others are in sync. So the wanted replicas in front are a change
+    that has begun, unless they were in front before: then only the end of the change is evidence.
+    """
 
     def __init__(self, move: Move, reassign: Reassign, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
         super().__init__(move, partitions)
@@ -85,9 +89,11 @@ class ConfirmedReassignment(ConfirmedLeadership, Reassignment):
     @override
     def reassign(self, partition: str, replicas: Sequence[int]) -> Reassigned:
         wanted = tuple(replicas)
+        before = self._partitions().get(partition, _UNKNOWN)
 
         def placed(state: PartitionView) -> bool:
-            return state.replicas[: len(wanted)] == wanted
+            begun = state.replicas[: len(wanted)] == wanted != before.replicas[: len(wanted)]
+            return begun or state.replicas == wanted
 
         why_not, after = self._ask(partition, placed, lambda: self._reassign(partition, wanted))
         state: Reassigned = {

@@ -25,7 +25,8 @@ class Controller:
         return self._do((partition, broker, replicas), leader=broker, leader_epoch=4)
 
     def reassign(self, partition, replicas):
-        return self._do((partition, replicas), replicas=(*replicas, 2))
+        leaving = () if replicas[0] == self.state.replicas[0] else (2,)
+        return self._do((partition, replicas), replicas=(*replicas, *leaving))
 
     def _do(self, asked, **change):
         self.asked.append(asked)
@@ -77,6 +78,13 @@ def test_replicas_that_still_have_to_leave_come_last(lead):
     assert evidence == {"replicas": [1, 0, 2], "leader": 0, "leader_epoch": 3}
     refused = lead(Controller("Invalid", does=False)).reassign("t-0", (1, 0))
     assert refused == {"refused": "Invalid", "replicas": [0, 1, 2], "leader": 0, "leader_epoch": 3}
+
+
+def test_replicas_that_were_in_front_before_are_no_evidence_that_the_others_left(lead):
+    """A controller's word comes late: the first look after the request sees the old replicas."""
+    evidence = lead(Controller(late=3)).reassign("t-0", (0,))
+    assert evidence == {"replicas": [0], "leader": 0, "leader_epoch": 3}
+    assert lead(Controller(does=False)).reassign("t-0", (0,))["unconfirmed"] == "the replicas stayed"
 
 
 class Host:
