@@ -11,6 +11,7 @@ from kafka.errors import UnsupportedVersionError
 from checkers import counted
 from harness.assess.cluster_files.evidence import (
     ClusterEvidence,
+    Declared,
     Entered,
     Layer,
     ReadPartition,
@@ -78,7 +79,7 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
 
 
 def _put_topic(said: TopicSaid, name: str, partitions: Sequence[PartitionView], evidence: ClusterEvidence) -> None:
-    said.declared = (len(partitions), 1)
+    said.declared = Declared(len(partitions), 1)
     for number, each in enumerate(partitions):
         if each.replicas:
             leader = "" if each.leader is None else str(each.leader)

@@ -180,12 +180,7 @@ class _Reader:
         if not is_known(dotted, self._kind, self._library):
             if plain:
                 strange.append(each.written.name)
-            if (
-                not is_known(dotted, "producer")
-                and not is_known(dotted, "consumer")
-                and (own := near(dotted, self._kind))
-            ):
-                unclear.append(_unclear(each.written, _why_near(own, self._framework), own))
+            unclear += self._foreign(dotted, name, each.written)
             return ""
         if name not in OF_CLIENTS:
             return ""
@@ -194,6 +189,15 @@ class _Reader:
             unclear.append(_unclear(each.written, why, name))
             return ""
         return self._if_there(name, each, strange, unclear)
+
+    def _foreign(self, dotted: str, name: str, written: Written) -> Iterator[NotUnderstood]:
+        """The doubt about a name that this library does not have: it may mean a setting that decides."""
+        if is_known(dotted, self._kind):
+            if name in DECISIVE_OF[self._kind]:
+                means = f"{self._library} has no such setting, and another library means {name} by it"
+                yield _unclear(written, f"{means}; write {name}, or state the library with --client", name)
+        elif not any(is_known(dotted, kind) for kind in DECISIVE_OF) and (own := near(dotted, self._kind)):
+            yield _unclear(written, _why_near(own, self._framework), own)
 
     def _if_there(self, name: str, each: _Read, strange: list[str], unclear: list[NotUnderstood]) -> str:
         """The name, if the client's release has such a setting. Kafka's own client passes over one that it lacks."""

@@ -111,18 +111,44 @@ class ReadPartition(NamedTuple):
     eligible: tuple[int, ...] = ()
 
 
+class Declared(NamedTuple):
+    """The partitions and replicas of a topic without their brokers; ``where`` is empty if a running cluster says so."""
+
+    partitions: int | None
+    replicas: int | None
+    where: str = ""
+
+
 class TopicSaid:
     """Settings and replicas of a topic. ``own`` are its own; ``effective`` and ``listed`` may be its brokers'.
 
-    ``owned_whole``: nothing else is its own. ``declared`` are its partitions and replicas without their brokers.
+    ``owned_whole``: nothing else is its own.
     """
 
     def __init__(self, name: str) -> None:
         self.partitions: dict[int, ReadPartition] = {}
         self.own, self.effective, self.listed = (Slots("topic", name) for _ in range(3))
         self.owned_whole = False
-        self.declared: tuple[int | None, int | None] | None = None
+        self.declared: Declared | None = None
         self.not_understood: dict[NotUnderstood, None] = {}
+
+    def declare(self, declared: Declared) -> None:
+        """Keep how many partitions and replicas a resource wants.
+
+        Raises:
+            PlanError: another resource wants others.
+        """
+        before = self.declared
+        if before is not None and before.where:
+            for name in ("partitions", "replicas"):
+                pair = [ReadValue(str(getattr(each, name) or "default"), each.where) for each in (before, declared)]
+                if pair[0].value != pair[1].value:
+                    raise _two_values(self.own.of, name, *pair)
+        self.declared = declared
+
+    def shown(self, name: str) -> Slot | None:
+        """The value that a running cluster says it has, its own or its brokers'."""
+        return self.effective.get(name) or self.listed.get(name)
 
 
 class ClusterEvidence:
@@ -162,10 +188,7 @@ class ClusterEvidence:
             unclear = [each for each in (before, slot) if isinstance(each, NotUnderstood)]
             into[deciding] = min(unclear, key=lambda each: each.words)
         elif before.value != slot.value:
-            raise PlanError(
-                f"{into.of} has {deciding}={before.value} in {_file(before.where)}, and {deciding}={slot.value} in "
-                f"{_file(slot.where)}; leave out the one that is wrong"
-            )
+            raise _two_values(into.of, deciding, before, slot)
 
     def put_default(self, node: ClusterNode, written: Entered) -> None:
         """Keep what a broker that runs says is its default, unless it is the one that is known here."""
@@ -238,6 +261,13 @@ def _slot(written: Entered, deciding: str) -> Slot | None:
         else:
             return None if value is None else ReadValue(value, where)
     return NotUnderstood(where=where, text=shown(f"{name}={text}"), why=why, name=deciding)
+
+
+def _two_values(of: str, name: str, first: ReadValue, second: ReadValue) -> PlanError:
+    return PlanError(
+        f"{of} has {name}={first.value} in {_file(first.where)}, and {name}={second.value} in {_file(second.where)}; "
+        "leave out the one that is wrong"
+    )
 
 
 def _contradiction(

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.assess.cluster_files.environments import Container, Variable, is_broker, read_container
-from harness.assess.cluster_files.evidence import EVERY_NODE, ClusterEvidence, Entered, Layer, Slots, written_in
+from harness.assess.cluster_files.evidence import (
+    EVERY_NODE,
+    ClusterEvidence,
+    Declared,
+    Entered,
+    Layer,
+    Slots,
+    written_in,
+)
 from harness.assess.cluster_files.servers import Server, is_properties, of_properties, read_server
 from harness.assess.cluster_files.yaml_texts import Scalar, scalars
 from harness.assess.configuration import NotUnderstood
@@ -114,8 +122,9 @@ def _topic(resource: Table, name: str, file: str, evidence: ClusterEvidence) -> 
     spec = _table(resource, "spec")
     topic = str(spec.get("topicName", name))
     said = evidence.topic(topic)
-    said.declared = (_number(spec.get("partitions")) or None, _number(spec.get("replicas")) or None)
-    _settings(spec.get("config"), said.own, f"{file}, KafkaTopic {name}", evidence)
+    label = f"{file}, KafkaTopic {name}"
+    said.declare(Declared(_number(spec.get("partitions")) or None, _number(spec.get("replicas")) or None, label))
+    _settings(spec.get("config"), said.own, label, evidence)
 
 
 def _only(name: str, file: str, evidence: ClusterEvidence) -> None:
@@ -163,7 +172,7 @@ def _confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
 def _topic_of_confluent(resource: Table, label: str, evidence: ClusterEvidence) -> bool:
     spec = _table(resource, "spec")
     said = evidence.topic(str(spec.get("name", _table(resource, "metadata").get("name", ""))))
-    said.declared = (_number(spec.get("partitionCount")) or None, _number(spec.get("replicas")) or None)
+    said.declare(Declared(_number(spec.get("partitionCount")) or None, _number(spec.get("replicas")) or None, label))
     _settings(spec.get("configs"), said.own, label, evidence)
     return True
 

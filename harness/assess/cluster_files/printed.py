@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from harness.assess.cluster_files.evidence import (
     DECIDING,
     ClusterEvidence,
+    Declared,
     Entered,
     Layer,
     ReadPartition,
@@ -114,7 +115,7 @@ def _listed(line: _PrintedLine, evidence: ClusterEvidence, counts: dict[str, tup
         counts[topic] = (int(_word(fields, "PartitionCount")), line.where)
         said = evidence.topic(topic)
         if said.declared is None and "ReplicationFactor" in fields:
-            said.declared = (counts[topic][0], int(_word(fields, "ReplicationFactor")))
+            said.declared = Declared(counts[topic][0], int(_word(fields, "ReplicationFactor")))
         for pair in filter(None, _NEXT.split(fields.get("Configs", "").strip())):
             name, _, value = pair.partition("=")
             evidence.put(said.listed, Entered(name.strip(), value, line.where))

@@ -7,10 +7,10 @@ listing asks (``KafkaConfigSchema.resolveEffectiveTopicConfig``, KAFKA-12670).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from harness.assess.cluster_files.evidence import ReadPartition, ReadValue, Slot, TopicSaid
+from harness.assess.cluster_files.evidence import Declared, ReadPartition, ReadValue, Slot, TopicSaid
 from harness.assess.cluster_files.nodes import Chosen
 from harness.assess.cluster_files.worst import worst_first
 from harness.assess.configuration import OF_TOPICS, NotUnderstood, Now, Topic
@@ -19,6 +19,7 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 IN_SYNC: Final = "min.insync.replicas"
 _SET: Final = "set it on the topic or for the whole cluster with kafka-configs.sh"
 _GIVE: Final = f"{_SET}, or assess files with the controllers' server.properties among them"
+_OLD: Final = "both cannot be true of one moment; leave out the file that is not of today"
 _BY_FILE: Final = "the controllers decide by their own value, not by the brokers' (KAFKA-12670)"
 _BY_FEATURE: Final = (
     "a cluster that Kafka 4.1 or later made has the controllers' value, before every broker's file (KIP-966); an older "
@@ -40,11 +41,11 @@ def topic_of(name: str, said: TopicSaid, inheritance: Inheritance, racks: Mappin
     """The topic; ``replication`` is the number of replicas of one that says none."""
     settings, unclear = _settings(said, inheritance)
     partitions = said.partitions.values()
-    declared_partitions, declared_replicas = said.declared or (None, None)
-    replicas = min((len(partition.replicas) for partition in partitions), default=declared_replicas or replication)
+    declared = said.declared or Declared(None, None)
+    replicas = min((len(partition.replicas) for partition in partitions), default=declared.replicas or replication)
     return Topic(
         name=name,
-        partitions=len(partitions) or declared_partitions or 1,
+        partitions=len(partitions) or declared.partitions or 1,
         replicas=replicas,
         racks=racks_of({partition.replicas for partition in partitions}, racks),
         settings=settings,
@@ -63,7 +64,8 @@ def _settings(said: TopicSaid, inheritance: Inheritance) -> tuple[dict[str, str]
     settings: dict[str, str] = {}
     unclear: list[NotUnderstood] = []
     for name in OF_TOPICS:
-        slot = said.own.get(name) or said.effective.get(name) or said.listed.get(name)
+        slot = said.own.get(name) or said.shown(name)
+        unclear += _drift(name, said.own.get(name), said.shown(name))
         controllers = inheritance.controllers.get(name)
         if controllers is not None and name not in said.own:
             slot, doubts = _DECIDED[name](said, slot, inheritance.of_brokers[name], controllers)
@@ -75,6 +77,14 @@ def _settings(said: TopicSaid, inheritance: Inheritance) -> tuple[dict[str, str]
         elif slot is not None:
             unclear.append(slot)
     return settings, unclear
+
+
+def _drift(name: str, own: Slot | None, shown: Slot | None) -> Iterator[NotUnderstood]:
+    """The doubt about a topic's own value that a running cluster does not show: one of the two is not of today."""
+    if isinstance(own, ReadValue) and isinstance(shown, ReadValue) and own.value != shown.value:
+        best = worst_first(name, [own.value, shown.value])[-1]
+        text = f"{name}={own.value}, and {name}={shown.value} in {shown.where}"
+        yield NotUnderstood(where=own.where, text=text, why=_OLD, name=name, at_best=own.value == best)
 
 
 def _unclean(

@@ -544,3 +544,12 @@ def test_half_a_millisecond_is_a_setting_of_librdkafka_and_of_no_other(tmp_path:
     assert effective(producers(case, tmp_path)[0])["linger.ms"] == "0.5"
     with pytest.raises(PlanError, match="whole number"):
         clients_named(["linger.ms=0.5"], "--producer", "java")
+
+
+@pytest.mark.parametrize("library", ["java:3.9.2", "kafka-python:3.0.0"])
+def test_a_name_of_another_library_is_not_known_to_decide_nothing(library: str, tmp_path: Path) -> None:
+    """The file may be of that library, and the word of its user wrong; `java` only warns of a name that it lacks."""
+    case = Case("p.properties", "request.required.acks=1\nenable.idempotence=true\n", {}, library=library)
+    (producer,) = producers(case, tmp_path)
+    assert [each.name for each in producer.not_understood if each.text == "request.required.acks=1"] == ["acks"]
+    assert judged(tmp_path, case, *TWICE) == EXIT_UNKNOWN

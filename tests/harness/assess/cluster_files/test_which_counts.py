@@ -202,6 +202,29 @@ def test_two_listings_of_different_moments_are_refused(tmp_path: Path) -> None:
             read(tmp_path, files)
 
 
+WANTED = "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaTopic\nmetadata: {name: orders}\nspec:\n"
+
+
+@pytest.mark.parametrize(("has", "doubts"), [("1", {(IN_SYNC, True)}), ("2", set()), ("3", {(IN_SYNC, False)})])
+def test_it_is_not_known_what_a_topic_has_where_a_running_cluster_lacks_what_a_resource_wants(
+    has: str, doubts: set[tuple[str, bool]], tmp_path: Path
+) -> None:
+    """The resource may be newer than the listing, or be wanted in vain."""
+    shown = LISTING.replace("segment.bytes=1073741824", f"min.insync.replicas={has}")
+    wanted = f'{WANTED}  config: {{min.insync.replicas: "2"}}\n'
+    for order in permutations({"a.txt": shown, "b.yaml": wanted}.items()):
+        cluster = read(tmp_path, dict(order))
+        assert decided(cluster, IN_SYNC) == {IN_SYNC: "2"}
+        assert {(each.name, each.at_best) for each in cluster.topics[0].not_understood} == doubts
+
+
+def test_two_resources_that_want_one_topic_otherwise_are_refused(tmp_path: Path) -> None:
+    files = {f"{replicas}.yaml": f"{WANTED}  replicas: {replicas}\n" for replicas in (2, 3)}
+    for order in permutations(files.items()):
+        with pytest.raises(PlanError, match=r"orders has replicas=[23] in .*yaml.*, and replicas=[23] in .*yaml"):
+            read(tmp_path, dict(order))
+
+
 def test_directories_in_tmp_and_several_directories_are_both_seen(tmp_path: Path) -> None:
     files = {"s1": "node.id=1\nlog.dirs=/data/a,/data/b\n", "s2": "node.id=2\nlog.dirs=/tmp/kafka-logs\n"}
     cluster = read(tmp_path, {"topics.txt": LISTING, **files})
