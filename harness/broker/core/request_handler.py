@@ -127,7 +127,13 @@ class Deadlines:
         self.live -= 1
 
     def expired(self) -> Iterator[Parked]:
-        """Every request whose time is over; the taker finishes it. Arms the next timer at the end."""
+        """Every request whose time is over; the taker finishes it. Arms the next timer at the end.
+
+        A reminder that came after an earlier one took its work has none, and arms no other: they would only grow in
+        number.
+        """
+        if self._context.now_us < self._armed_us:
+            return
         self._armed_us = 2**63
         yield from self._waiting.reached(self._context.now_us)
         next_us = self._waiting.smallest()

@@ -18,7 +18,15 @@ from harness.broker.core.session import HEARTBEAT
 from harness.broker.core.types import CONTROLLER, NO_NODE, NONE, BrokerConfig, ErrorCode, NodeId
 from harness.lab.explore.events import AT, CLEAN_EVENTS, WRITE_EVENTS, NodeEvent, sent
 from harness.lab.explore.keys import Kept, content_of, numbers_of
-from harness.lab.explore.normal_form import LIMIT_US, NOW_US, config_of, settle_broker, start_counting, timers_of
+from harness.lab.explore.normal_form import (
+    LIMIT_US,
+    NOW_US,
+    config_of,
+    let_fetches_wait_no_longer,
+    settle_broker,
+    start_counting,
+    timers_of,
+)
 from harness.lab.explore.scope import Constants
 from harness.worlds.simulated.disks import Disk
 from nemesis.cluster import CLIENTS
@@ -175,6 +183,8 @@ def _take(broker: Broker, event: NodeEvent, message: Message | None, writes: Wri
         "clean": (0, Timer(CLEAN.name, AT)),
         "clean-late": (LIMIT_US, Timer(CLEAN.name, AT)),
     }[event.kind]
+    if timer is DEADLINES:
+        let_fetches_wait_no_longer(broker)
     return broker.on_timer(NOW_US + after_us, timer)
 
 

@@ -218,6 +218,11 @@ def _order(parked: Any) -> int:
     return int(parked.message.replica_id if hasattr(parked, "message") else parked.base_offset)
 
 
+def let_fetches_wait_no_longer(broker: Broker) -> None:
+    """Let the next reminder of deadlines be the one that is armed."""
+    broker._requests._deadlines._armed_us = NOW_US
+
+
 def renumbered(effect: Deliver, names: Mapping[int, int]) -> Message:
     """The message of an effect under the settled name of its correlation; one that was forgotten at once is 0."""
     message = effect.message
