@@ -10,8 +10,10 @@ import pytest
 from harness.broker.core import messages
 from harness.broker.core.cleaner import Cleaner, Pass
 from harness.broker.core.coordinated import records_under_way
+from harness.broker.core.groups.coordinator import LOG as LOG_OF_GROUPS
 from harness.broker.core.groups.group import Group
 from harness.broker.core.invariants import Broken, offsets_live_with_members
+from harness.broker.core.replica import Replica
 from harness.broker.core.retention import ExpiredPart, Retention
 from harness.broker.core.transaction_coordinator import TransactionCoordinator
 from harness.broker.core.types import ErrorCode
@@ -144,6 +146,21 @@ def test_a_transaction_is_aborted_by_time(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(TransactionCoordinator, "_abort_the_old", noted)
     run("pipelines")
     assert any(aborted)
+
+
+def test_offsets_arrive_when_their_transaction_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[ErrorCode] = []
+    right = Replica._report_refusal
+
+    def noted(self: Replica, batch: messages.RecordBatch, error: ErrorCode) -> None:
+        if self.partition == LOG_OF_GROUPS and batch.marker is None:
+            refused.append(error)
+        right(self, batch, error)
+
+    monkeypatch.setattr(Replica, "_report_refusal", noted)
+    run("late-offsets-of-pipelines")
+    assert refused
+    assert {*refused} == {ErrorCode.INVALID_PRODUCER_EPOCH}
 
 
 @pytest.mark.parametrize(
