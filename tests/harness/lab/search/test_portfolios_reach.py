@@ -18,7 +18,7 @@ from harness.broker.core.retention import ExpiredPart, Retention
 from harness.broker.core.transaction_coordinator import TransactionCoordinator
 from harness.broker.core.types import ErrorCode
 from harness.lab.search import PLAIN
-from harness.lab.search.hunting import alarms_of
+from harness.lab.search.hunting import alarms_of, without
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
 from harness.worlds.simulated import coordinator_invariants
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
@@ -164,6 +164,14 @@ def test_offsets_arrive_when_their_transaction_has_ended(monkeypatch: pytest.Mon
     run("late-offsets-of-pipelines")
     assert refused
     assert {*refused} == {ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+def test_under_version_1_late_offsets_set_the_group_back_and_records_are_done_again() -> None:
+    """The producer has one epoch for all its transactions, so the leader of the log cannot tell (KIP-890)."""
+    changed = {"transaction.version": 1}
+    spec = BY_NAME["late-offsets-of-pipelines"].spec(1, 2, changed)
+    assert {alarm.by for alarm in alarms_of(spec)} == {"group-went-back", "doubled-effect"}
+    assert alarms_of(without(spec, changed)) == ()
 
 
 @pytest.mark.parametrize(
