@@ -55,7 +55,7 @@ def test_each_history_keeps_the_retention_of_its_groups(tmp_path: Path) -> None:
     told = {
         (int(groups.log.partition[row]), groups.log.group_of(row)): int(groups.segment[row]) for row in groups.assigned
     }
-    kept_us = {place: int(groups.retention_us[segment]) for place, segment in told.items()}
+    kept_us = {owner: int(groups.retention_us[segment]) for owner, segment in told.items()}
     assert kept_us == {(0, "g"): NONE, (1, "g"): 5_000_000, (1, "h"): NONE, (2, "g"): NONE}
     alone = load_units([Unit(0, made[0])]).log.groups
     assert alone is not None
