@@ -130,6 +130,7 @@ class Membership(msgspec.Struct, frozen=True):
         session_timeout_ms: silence after which the group gives a member up.
         auto_commit_ms: how often the library commits by itself, None for never.
         reset: where it begins in a log partition in which the group has no offset, or one that is not there.
+        retention_ms: for how long the group keeps offsets without members, None where that is longer than any run.
     """
 
     group: str
@@ -138,6 +139,7 @@ class Membership(msgspec.Struct, frozen=True):
     session_timeout_ms: int = 6_000
     auto_commit_ms: int | None = None
     reset: OffsetReset = "earliest"
+    retention_ms: int | None = None
 
 
 class MemberToken(msgspec.Struct, frozen=True):

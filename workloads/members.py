@@ -41,6 +41,7 @@ def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = N
         session_timeout_ms=settings.session_timeout_ms,
         auto_commit_ms=AUTO_COMMIT_MS if settings.commit_mode == "auto" and number is not None else None,
         reset="earliest" if number is None else settings.auto_offset_reset,
+        retention_ms=settings.group_retention_ms,
     )
 
 

@@ -283,12 +283,14 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The group of an operation, and its member's own name where it is a static one (KIP-345).
 
     ``generation``, of an assignment, is the group's generation or the member's epoch (KIP-848) that it belongs to, None
-    where the client does not tell.
+    where the client does not tell. ``retention_ms`` is for how long the group's offsets are kept without members:
+    `offsets.retention.minutes`, in milliseconds; None where it is not told.
     """
 
     group: str
     instance_id: str | None = None
     generation: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] | None = None
+    retention_ms: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] | None = None
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,4 +64,5 @@ PlantedBug = Literal[
     "keep-pending-offsets",
     "offsets-of-any-member",
     "answer-unstable-offsets",
+    "offsets-of-any-epoch",
 ]

@@ -23,7 +23,12 @@ Lost = Callable[["PollingMember"], None]
 
 def detail_of(membership: Membership, generation: int | None = None) -> str:
     """The detail of a member's events (:class:`workloads.operations.GroupMember`), in JSON."""
-    member = GroupMember(group=membership.group, instance_id=membership.instance_id, generation=generation)
+    member = GroupMember(
+        group=membership.group,
+        instance_id=membership.instance_id,
+        generation=generation,
+        retention_ms=membership.retention_ms,
+    )
     return msgspec.json.encode(member).decode()
 
 

@@ -45,6 +45,8 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 #: Kafka's default of retention.ms. No run lasts as long.
 RETENTION_MS = 7 * _DAY_MS
+#: Kafka's default of offsets.retention.minutes, as long.
+OFFSETS_RETENTION_MINUTES = 7 * 24 * 60
 #: The least of it in a run: below 3 s some final readers met logs that were empty before they had read anything.
 RETENTION_MS_LEAST = 5_000
 #: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
@@ -176,7 +178,7 @@ class Settings:
         "replica.high.watermark.checkpoint.interval.ms", "broker", 5_000
     )
     """Pause between two times at which a broker writes down the high watermarks of its replicas."""
-    offsets_retention_minutes: int = _setting("offsets.retention.minutes", "broker", 10_080)
+    offsets_retention_minutes: int = _setting("offsets.retention.minutes", "broker", OFFSETS_RETENTION_MINUTES)
     """Time after which a group without members is forgotten, with its offsets."""
     era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
     """Defaults of these settings, and of unclean elections, as one release had them; what a plan names wins."""
@@ -267,6 +269,12 @@ class Settings:
     def expires(self) -> bool:
         """True if records go when they are older than retention.ms, and a run may see it."""
         return "delete" in self.cleanup_policy and 0 <= self.retention_ms < RETENTION_MS
+
+    @property
+    def group_retention_ms(self) -> int | None:
+        """`offsets.retention.minutes` in milliseconds, None where no run is as long."""
+        minutes = self.offsets_retention_minutes
+        return minutes * 60_000 if minutes < OFFSETS_RETENTION_MINUTES else None
 
     @property
     def commits_by_number(self) -> bool:

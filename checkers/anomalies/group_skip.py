@@ -10,8 +10,9 @@ The group has committed what was acknowledged to a member, or read back.
 False alarms avoided: records that no poll brought (they may be lost, which ``lost-write`` says), or, for a group of
 readers of committed records, none of such a reader, or of an aborted transaction; a record that is in the log twice,
 where it counts where it is last, and was processed once; records behind the last commit; records before an offset to
-which an operator set the group, or a member itself, for they may have meant to pass over them; records that a cleaner
-or their age may have removed before the group came.
+which an operator set the group, or a member itself, for they may have meant to pass over them; records before the
+first one of a member for which the group may have forgotten its offset (as for ``group-went-back``); records that a
+cleaner or their age may have removed before the group came.
 
 Permitted where members commit before they process, or begin at the end where the group has no offset.
 
@@ -27,6 +28,7 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.view import CommitsView
+from checkers.columns.group_answers import first_reads, forgotten
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
@@ -120,10 +122,17 @@ def _furthest_commits(log: Log, groups: GroupRows) -> Numbers:
 
 
 def _set_to(log: Log, groups: GroupRows) -> Numbers:
-    """``int64[segment]``: the largest offset to which an operator set the group, or a member itself, -1 without any."""
+    """``int64[segment]``: the largest offset to which an operator set the group, or a member itself, -1 without any.
+
+    Or at which a member began for which the group may have forgotten where it was.
+    """
     rows = np.concatenate([groups.resets, groups.seeks])
     largest = np.full(groups.segments, NONE, dtype=np.int64)
     np.maximum.at(largest, groups.segment[rows], log.offset[rows])
+    if groups.retention_us is not None:
+        begins = first_reads(groups)
+        begins = begins.where(forgotten(groups, begins))
+        np.maximum.at(largest, groups.segment[begins.of_groups], log.offset[begins.rows])
     return largest
 
 

@@ -14,7 +14,13 @@ False alarms avoided: commits that overlap in time; commits whose outcome is not
 commit before; a first record that is later than the committed offset; a member that set its position itself. A later
 commit of a lower offset is what it says, and so is what an operator set: the group then may be there.
 
-Not found: what lies between the lowest of several commits that may be the last one and the others.
+A group forgets its offsets after ``offsets.retention.minutes`` without members (KIP-211). Where the history tells that
+time (``retention_ms``), a group may have nothing so long after the newest commit that was acknowledged, and a member
+may begin anywhere. Not if a member that had committed by then commits again after the answer, and was not assigned the
+log partition again between the two: then it was a member all the time.
+
+Not found: what lies between the lowest of several commits that may be the last one and the others; what is forgotten
+too early of a group that kept members that committed nothing.
 
 Findings, one an answer: key, group, offset (-1: nothing), committed (the lowest that is possible), op, commit.
 Source: Kafka's design, "the last offset that has been stored securely". O(n log n), and for each answer
@@ -29,14 +35,12 @@ from typing_extensions import override
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.anomalies.view import CommitsView
+from checkers.columns.group_answers import answers_of, forgotten
 from checkers.columns.group_commits import GroupCommits, aborted_answers
 from checkers.columns.group_rows import GroupRows
-from checkers.columns.ids import Flags, Numbers, one_of
-from checkers.columns.isolation_levels import OTHER_READ
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads import NOTHING
-from workloads.history import INVOKE, Kind
 
 
 class OlderOffset(Finding, kw_only=True):
@@ -74,7 +78,7 @@ def find(log: Log) -> Found:
     if groups is None:
         return Found.nothing()
     of_aborted, _ = aborted_answers(groups)
-    older = [answer for answer in _older(log, groups, _answers(log, groups)) if answer[0] not in of_aborted]
+    older = [answer for answer in _older(log, groups) if answer[0] not in of_aborted]
     rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:
@@ -85,52 +89,14 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
-    """Rows that tell where a group was, the row that names the group, and the event index of the question.
-
-    They are what was read back, and the first record that a member read of what it was assigned.
-    """
-    reads = np.flatnonzero(one_of(log.kind, Kind.READ, OTHER_READ) & (log.type != INVOKE))
-    position = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
-    reads, position = reads[position >= 0], position[position >= 0]
-    position, first = np.unique(position, return_index=True)
-    reads, assigned = reads[first], groups.ordered(groups.assigned, groups.member)[position]
-    again = _goes_on(log, groups, assigned) | _sought(log, groups, reads, assigned)
-    reads, assigned = reads[~again], assigned[~again]
-    back = groups.read_back
-    rows = np.concatenate([back, reads])
-    order = np.argsort(rows, kind="stable")
-    of_group = np.concatenate([back, assigned])[order]
-    asked = np.concatenate([groups.begun(back), log.index[assigned]])[order]
-    return rows[order], of_group, asked
-
-
-def _goes_on(log: Log, groups: GroupRows, assigned: Numbers) -> Flags:
-    """Say which of these assignments may only repeat one, so that the member goes on from its own position (bool)."""
-    dropped = (log.kind == Kind.DROPPED) & (groups.segment >= 0)
-    touched = np.sort(np.concatenate([groups.assigned, np.flatnonzero(dropped)]))
-    position = groups.latest(touched, assigned, log.index[assigned], groups.member)
-    ordered = groups.ordered(touched, groups.member)
-    goes_on: Flags = (position >= 0) & (log.kind[ordered[np.maximum(position, 0)]] == Kind.LISTED)
-    return goes_on
-
-
-def _sought(log: Log, groups: GroupRows, reads: Numbers, assigned: Numbers) -> Flags:
-    """Say before which of these reads the member set its position, after this assignment (bool)."""
-    position = groups.latest(groups.seeks, reads, log.index[reads], groups.member)
-    sought = position >= 0
-    seeks = groups.ordered(groups.seeks, groups.member)[position[sought]]
-    sought[sought] = log.index[seeks] > log.index[assigned[sought]]
-    return sought
-
-
-def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:
+def _older(log: Log, groups: GroupRows) -> list[tuple[int, int, int]]:
     """The answers that are too old: the row of each, the row that names its group, and the row of the commit."""
-    commits = GroupCommits(groups)
-    rows, of_groups, questions = answers
-    few = commits.may_be_older(groups.segment[of_groups], questions, log.offset[rows])
+    commits, answers = GroupCommits(groups), answers_of(groups)
+    newest = commits.newest(groups.segment[answers.of_groups], answers.asked)
+    answers = answers.where((newest >= 0) & (log.offset[newest] > log.offset[answers.rows]))
+    answers = answers.where(~forgotten(groups, answers))
     older = []
-    for row, of_group, asked in zip(*(numbers[few].tolist() for numbers in answers), strict=True):
+    for row, of_group, asked in zip(*(numbers.tolist() for numbers in answers), strict=True):
         commit = commits.possible(int(groups.segment[of_group]), asked, int(log.index[row])).lowest
         if commit >= 0 and log.offset[row] < log.offset[commit]:
             older.append((row, of_group, commit))

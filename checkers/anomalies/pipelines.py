@@ -135,7 +135,8 @@ def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
 
     False alarms avoided: records of aborted transactions, which are ``aborted-read``; one record that is in the log
     twice, which is ``duplicate``; two records with the same value at two offsets of the input; two groups, which have
-    one effect each.
+    one effect each. What a group does again because an operator set it back, or because it may have forgotten its
+    offset, has two effects, too, and is told.
 
     Findings, one for each record that has more than one effect: key, source, offset, values, writers; of an application
     places.

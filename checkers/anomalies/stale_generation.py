@@ -10,7 +10,8 @@ after the first was recorded.
 
 False alarms avoided: clients that do not tell the generation; members that hear late of what is over; an instance of a
 static member that takes its name over (KIP-345), which gets the same log partitions in the same generation; anything
-after a deletion of the group, which begins again. A classic group that has committed nothing may be removed and begin
+after a deletion of the group, or an assignment before which it may have forgotten its offsets (as for
+``group-went-back``): it begins again. A classic group that has committed nothing may be removed and begin
 again, too; a workload's groups commit.
 
 Not found: a generation that went back and was passed again before anyone was assigned anything.
@@ -26,6 +27,7 @@ import numpy as np
 from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.group_answers import Answers, forgotten
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers, dense_ids, smallest_of, stable_order
 from checkers.columns.log import Log
@@ -93,12 +95,14 @@ def find(log: Log) -> Found:
 
 
 def _assigned(groups: GroupRows, generation: Numbers) -> Numbers:
-    """Rows of assignments whose generation is known, before any deletion of the group."""
+    """Rows of assignments whose generation is known, before any deletion of the group, and before it is forgotten."""
     rows: Numbers = groups.assigned[generation[groups.assigned] != NONE]
     deletions = groups.deletions[groups.log.type[groups.deletions] != FAIL]
-    deleted = np.full(groups.segments, groups.span)
-    np.minimum.at(deleted, groups.segment[deletions], groups.begun(deletions))
-    before: Numbers = rows[groups.log.index[rows] < deleted[groups.segment[rows]]]
+    gone = rows[forgotten(groups, Answers(rows, rows, groups.log.index[rows]))]
+    ended = np.full(groups.segments, groups.span)
+    np.minimum.at(ended, groups.segment[deletions], groups.begun(deletions))
+    np.minimum.at(ended, groups.segment[gone], groups.log.index[gone])
+    before: Numbers = rows[groups.log.index[rows] < ended[groups.segment[rows]]]
     return before
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from checkers.columns.group_rows import GroupRows, running_max
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Numbers
 from workloads.history import INFO, INVOKE, NONE, OK
 
 #: The most commits of one log partition that are open at a time: a member has one.
@@ -46,19 +46,17 @@ class GroupCommits:
         self._lowest_unanswered = self._extreme_so_far(self._unanswered, -self._offset)
         self._highest_unanswered = self._extreme_so_far(self._unanswered, self._offset)
 
-    def may_be_older(self, segments: Numbers, asked: Numbers, offsets: Numbers) -> Flags:
-        """Mark the answers with an offset below that of one commit that may be the last one; others are not too old.
+    def newest(self, segments: Numbers, asked: Numbers) -> Numbers:
+        """By question, the row of the commit that began last of those acknowledged before it, -1 for none.
 
-        That commit is the one that began last of those acknowledged before the question. ``segments``, ``asked`` (the
-        event indexes of the questions) and ``offsets`` are by answer.
+        ``segments`` and ``asked`` (the event indexes of the questions) are by question.
         """
         places = np.arange(len(self._taken))
         began_last = np.maximum.accumulate(np.where(self._begun[self._taken] == self._newest, places, 0))
         before = np.searchsorted(self._taken_at, segments * self._span + asked) - 1
-        below = before >= 0
-        commit = self._taken[began_last[before[below]]]
-        below[below] = (self._segment[commit] == segments[below]) & (self._offset[commit] > offsets[below])
-        return below
+        newest = np.full(len(before), NONE, dtype=np.int64)
+        newest[before >= 0] = self._taken[began_last[before[before >= 0]]]
+        return np.where(self._segment[newest] == segments, newest, NONE)
 
     def possible(self, segment: int, asked: int, told: int) -> Possible:
         """The commits that may be the last one for a question; none if nothing was acknowledged before.

@@ -18,7 +18,7 @@ from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, smallest_of,
 from checkers.columns.log_rows import LogRows
 from checkers.columns.transactions import aborted_rows, decoded
 from workloads import Function, GroupMember
-from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, UNCOMMITTED, Kind
+from workloads.history import FAIL, FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, UNCOMMITTED, Kind
 
 _COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE, _RESET, _SEEK = (
     FUNCTION_CODE[name]
@@ -44,6 +44,16 @@ class GroupRows:
     def segments(self) -> int:
         """The number of segments."""
         return len(self.segment_partition)
+
+    @cached_property
+    def retention_us(self) -> Numbers | None:
+        """``int64[segment]``: for how long offsets are kept without members, -1 if not told; None if it never is."""
+        log, of_group = self.log, np.array(self.log.group_retention_ms, dtype=np.int64)
+        if log.group is None or not (of_group >= 0).any():
+            return None
+        rows, kept_us = np.flatnonzero(self.segment >= 0), np.full(self.segments, NONE, dtype=np.int64)
+        kept_us[self.segment[rows]] = np.where(of_group >= 0, of_group * 1000, NONE)[log.group[rows]]
+        return kept_us
 
     def _rows(self, kind: Kind, *functions: int) -> Numbers:
         log = self.log
@@ -73,13 +83,18 @@ class GroupRows:
 
     @cached_property
     def resets(self) -> Numbers:
-        """Rows of what an operator set the group's offsets to, as :attr:`commits`."""
-        return self._asked_for(_RESET)
+        """Rows of what an operator set the group's offsets to, or may have, as :attr:`commits`."""
+        return self._not_refused(_RESET)
+
+    def _not_refused(self, function: int) -> Numbers:
+        rows = self._asked_for(function)
+        kept: Numbers = rows[self.log.type[rows] != FAIL]
+        return kept
 
     @cached_property
     def seeks(self) -> Numbers:
-        """Rows of positions that members set themselves, whatever became of it."""
-        return self._rows(Kind.REACHED, _SEEK)
+        """Rows of positions that members set themselves, or may have set."""
+        return self._not_refused(_SEEK)
 
     def _asked_for(self, *functions: int) -> Numbers:
         log, rows = self.log, self._rows(Kind.REACHED, *functions)
@@ -229,7 +244,8 @@ class GroupColumns(NamedTuple):
     """The groups of rows, and their static members by their own names (KIP-345).
 
     ``group`` and ``static`` are int64 by row, indexes into the names, -1 for none. A static member's name is that of
-    its group and its own. ``generation`` is int64 by row, -1 where it is not known.
+    its group and its own. ``generation`` is int64 by row, -1 where it is not known. ``retention_ms`` is by group the
+    shortest time that is told, -1 for none.
     """
 
     group: Numbers
@@ -237,6 +253,7 @@ class GroupColumns(NamedTuple):
     static: Numbers
     static_names: Sequence[tuple[str, str]]
     generation: Numbers
+    retention_ms: Sequence[int]
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]) -> GroupColumns:
@@ -245,18 +262,22 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: 
     rows = np.flatnonzero((one_of(columns["function"], *GROUPED) | committing) & (codes >= 0))
     names: dict[str, int] = {}
     static_names: dict[tuple[str, str], int] = {}
+    retention_ms: dict[str, int] = {}
     group_of, static_of, generation_of = (np.full(len(details), NONE, dtype=np.int64) for _ in range(3))
     for code in np.flatnonzero(np.bincount(codes[rows], minlength=len(details))).tolist():
         if (member := decoded(details[code], GroupMember)) is None:  # or of a transaction without a group
             continue
         group_of[code] = names.setdefault(member.group, len(names))
         generation_of[code] = NONE if member.generation is None else member.generation
+        if member.retention_ms is not None:
+            retention_ms[member.group] = min(member.retention_ms, retention_ms.get(member.group, member.retention_ms))
         if member.instance_id is not None:
             static_of[code] = static_names.setdefault((member.group, member.instance_id), len(static_names))
     group, static, generation = (np.full(len(codes), NONE, dtype=np.int64) for _ in range(3))
     for of_row, of_code in ((group, group_of), (static, static_of), (generation, generation_of)):
         of_row[rows] = of_code[codes[rows]]
-    return GroupColumns(group, [*names], static, [*static_names], generation)
+    kept_ms = [retention_ms.get(name, NONE) for name in names]
+    return GroupColumns(group, [*names], static, [*static_names], generation, kept_ms)
 
 
 def group_rows(log: LogRows) -> GroupRows | None:

@@ -198,6 +198,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         applications=[parts[number].phases.application for number in first],
         group=None if groups is None else groups.group,
         group_names=[] if groups is None else [*groups.group_names],
+        group_retention_ms=[] if groups is None else [*groups.retention_ms],
         static=groups.static if groups is not None and groups.static_names else None,
         static_names=[] if groups is None else [*groups.static_names],
         generation=groups.generation if groups is not None and (groups.generation != NONE).any() else None,
@@ -231,18 +232,20 @@ def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumn
     if len(parts) == 1 or all(part.groups is None for part in parts):
         return parts[0].groups
     group_names: list[str] = []
+    retention_ms: list[int] = []
     static_names: list[tuple[str, str]] = []
     columns: tuple[list[Numbers], list[Numbers], list[Numbers]] = [], [], []
     for part, length in zip(parts, lengths, strict=True):
         none = np.full(length, NONE, dtype=np.int64)
-        mine = part.groups or GroupColumns(none, (), none, (), none)
+        mine = part.groups or GroupColumns(none, (), none, (), none, ())
         columns[0].append(np.where(mine.group >= 0, mine.group + len(group_names), NONE))
         columns[1].append(np.where(mine.static >= 0, mine.static + len(static_names), NONE))
         columns[2].append(mine.generation)
         group_names += mine.group_names
+        retention_ms += mine.retention_ms
         static_names += mine.static_names
     group, static, generation = map(np.concatenate, columns)
-    return GroupColumns(group, group_names, static, static_names, generation)
+    return GroupColumns(group, group_names, static, static_names, generation, retention_ms)
 
 
 def _read(unit: Unit, read: Callable[[Unit], HistoryPart]) -> HistoryPart:

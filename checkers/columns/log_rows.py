@@ -70,6 +70,7 @@ class LogRows:
             transactions, that a read elsewhere proved to have happened; in no order.
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
             where no row is about a group.
+        group_retention_ms: of group: for how long its offsets are kept without members, -1 where it is not told.
         static: of row: the index in ``static_names`` of the static member whose row it is (int64), -1 for none; None
             where no row is a static member's.
         generation: of row: the group's generation, or its member's epoch (int64), -1 where it is not known; None
@@ -109,6 +110,7 @@ class LogRows:
     applications: list[ApplicationFacts | None] = field(default_factory=list)
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
+    group_retention_ms: list[int] = field(default_factory=list)
     static: Numbers | None = None
     static_names: list[tuple[str, str]] = field(default_factory=list)
     generation: Numbers | None = None

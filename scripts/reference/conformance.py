@@ -42,8 +42,8 @@ These come out otherwise than their files say, by what is not compared step by s
 rests, and in the rest after `release` broker 1, which lost its disk, fetches again and is in sync before its links are
 cut; the core at this pace shows the same. G12: nothing is processed again. Kafka's coordinator of groups appends a
 commit with fewer in-sync replicas than min ISR, too, and refuses it after `offsets.commit.timeout.ms` (its source of
-October 2024, read), so it counts when that broker is back. The core's refuses it at once. G02 to G04, G10, G13 and G14
-have "group went back" by [finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker
+October 2024, read), so it counts when that broker is back. The core's refuses it at once. G02, G03, G04, G10, G13 and
+G14 have "group went back" by [finding 015](../../../docs/findings/015-new-coordinator.md): after the script each broker
 coordinates in turn, and tells older offsets at first. G13 is of librdkafka. With the Java client (2026-11-29) 7 of its
 51 steps are unexplained: the next coordinator does not count b, and answers no question for stable offsets. Perhaps, by
 its source: Kafka's cleaner keeps the last marker of a producer as a batch without its record (`Cleaner.java`), so the

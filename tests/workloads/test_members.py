@@ -1,6 +1,7 @@
 """Members of a group in virtual time: what they process and commit, and what the history says of it."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -21,6 +22,15 @@ def test_a_group_reads_to_its_end_and_what_it_committed_is_read_back(perfect_wor
     log = performed(perfect_world, events, quick(mode))
     last = events.of(Function.COMMITTED, EventType.OK)[-1]
     assert {m.partition: m.offset for m in last.micro} == {name: len(kept) for name, kept in log.records.items()}
+
+
+@pytest.mark.parametrize(("minutes", "told"), [(1, {60_000}), (10_080, {None})])
+def test_the_events_of_a_group_tell_how_long_it_keeps_offsets_if_a_run_may_see_it(perfect_world, events, minutes, told):
+    performed(perfect_world, events, replace(quick(), offsets_retention_minutes=minutes))
+    details = [
+        e.detail for e in events.events if e.function in {Function.REBALANCE, Function.COMMIT, Function.COMMITTED}
+    ]
+    assert {msgspec.json.decode(detail, type=GroupMember).retention_ms for detail in details} == told
 
 
 def test_members_process_before_they_commit_or_after(perfect_world, events, make_world):

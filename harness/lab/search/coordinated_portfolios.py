@@ -157,15 +157,20 @@ GROUPED: Final = (
         fault_ms_max=90_000,
     ),
 )
-_PIPED: Final = _of(
-    IN_PIPELINES,
-    OF_PIPELINE_RUN,
-    3,
-    _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000},
-)
+_PIPING: Final = _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000}
+_PIPED: Final = _of(IN_PIPELINES, OF_PIPELINE_RUN, 3, _PIPING)
 #: Nothing is cut: a coordinator that missed its election answers who is no member from what it knew (rule 44), and this
 #: workload asks so in its midst.
 PIPELINED: Final = (
     Portfolio(name="pipelines", families=("coordinator", "transaction-coordinator", "kill", "pause"), **_PIPED),
     Portfolio(name="pipelines-and-moves", kinds=("move", "move", "kill", "stop", "pause"), **_PIPED),
+    # A producer repeats what has no answer within a fault, so offsets arrive when their transaction has ended.
+    Portfolio(
+        name="late-offsets-of-pipelines",
+        kinds=("overtaken-offsets", "overtaken-offsets", "move"),
+        faults=(2, 5),
+        **_of(IN_PIPELINES, OF_PIPELINE_RUN, 3, _PIPING | {"request.timeout.ms": 400}),
+        **BRIEF,
+        share=2.0,
+    ),
 )

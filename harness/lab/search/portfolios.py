@@ -194,7 +194,7 @@ PORTFOLIOS: Final = (
         share=1.5,
     ),
     Portfolio(name="late-messages", kinds=("hold", "hold", "move", "cut", "kill"), **BRIEF, share=2.0),
-    Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE, share=0.5),
+    Portfolio(name="damaged-records", kinds=("corrupt", "move"), dead_brokers_max=1, **_ONE_BY_ONE, share=1.5),
     Portfolio(name="outage", families=("outage", "kill"), settings={"min.insync.replicas": 1}, share=0.5),
     Portfolio(name="destroyed-copies", families=("wipe", "log-directory"), healed_ms_min=2_500, log_dirs=2, share=0.5),
     Portfolio(name="operators", kinds=("stop", "stop", "move", "kill", "cut"), settings=IDEMPOTENT),

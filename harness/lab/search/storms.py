@@ -77,6 +77,7 @@ LATE: Final[Mapping[str, Late]] = {
     "produce": Late("Produce", RoleKind.LEADER, Shape.FROM_CLIENTS),
     "proposal": Late("AlterPartition", RoleKind.LEADER, Shape.FROM_CONTROLLER),
     "commit": Late("OffsetCommit", RoleKind.COORDINATOR, Shape.FROM_CLIENTS),
+    "offsets": Late("TxnOffsetCommit", RoleKind.COORDINATOR, Shape.FROM_CLIENTS),
     "end": Late("EndTxn", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_CLIENTS),
     "add": Late("AddPartitionsToTxn", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_CLIENTS),
     "marker": Late("WriteTxnMarkers", RoleKind.TRANSACTION_COORDINATOR, Shape.FROM_BROKERS),

@@ -71,6 +71,12 @@ def test_a_group_that_an_operator_sets_forward_skips_nothing(tmp_path: Path) -> 
         assert counts(tmp_path, *first, *committed(20, 5, "reset", kind), *later) == {}
 
 
+@pytest.mark.parametrize("function", ["reset", "seek"])
+def test_what_was_refused_sets_nothing_forward(tmp_path: Path, function: str) -> None:
+    lines = [*sent(range(8)), joined(1), *worked(1, 0, 2), joined(2), *committed(2, 5, function, "fail")]
+    assert counts(tmp_path, *lines, *worked(2, 5, 8), *EVERYONE) == {"group-skip": 3}
+
+
 def test_what_a_group_skips_behind_a_reset_is_found(tmp_path: Path) -> None:
     lines = [*sent(range(8)), joined(1), *worked(1, 0, 2), *committed(20, 4, "reset"), joined(2), *worked(2, 6, 8)]
     assert counts(tmp_path, *lines, *EVERYONE) == {"group-skip": 2}

@@ -84,7 +84,10 @@ def first_reads(told: Told, group: str) -> Iterator[tuple[str, int, int, int]]:
             seeks = [
                 o
                 for o in told.operations
-                if o.event.function is Function.SEEK and o.event.process == process and o.begin > op.begin
+                if o.event.function is Function.SEEK
+                and o.event.process == process
+                and o.begin > op.begin
+                and not o.failed
                 if any(reached.partition == log for reached in o.reached)
             ]
             for seen in told.reads:
@@ -102,13 +105,39 @@ def rebalances(told: Told, process: int) -> list[Operation]:
     return [o for o in told.operations if o.event.function is Function.REBALANCE and o.event.process == process]
 
 
+def forgotten(told: Told, group: str, log: str, begin: int, end: int) -> bool:
+    """The group may have forgotten its offset: it is old enough, and no member is known to have been there since."""
+    times = [op.detail.get("retention_ms") for op in told.operations if op.detail.get("group") == group]
+    kept_us = min((1000 * each for each in times if each is not None), default=None)
+    mine = [commit for commit in commits_of(told, group) if commit.log == log]
+    earlier = [c for c in mine if c.op.happened and c.op.end is not None and c.op.end < begin]
+    if kept_us is None or not earlier:
+        return False
+    newest = max(earlier, key=lambda commit: commit.begin)
+    forgets_us = newest.op.begin_us + kept_us - 1_000_000
+    if told.events[end].time_us < forgets_us:
+        return False
+    done = [op for name, of, _, op in taken(told) if (name, of) == (group, log) and op.ended is not None]
+    for who in {op.who for op in done}:
+        before = [op.event.index for op in done if op.who == who and op.event.index < begin]
+        before = [index for index in before if told.events[index].time_us <= forgets_us]
+        after = [op.event.index for op in done if op.who == who and op.begin > end]
+        dealt = [a.index for a in assignments(told) if (a.group, a.log, a.who) == (group, log, who)]
+        goes_on = before and after and not any(max(before) < index < min(after) for index in dealt)
+        if goes_on and min(dealt, default=begin) < max(before):
+            return False
+    return True
+
+
 def group_went_back(told: Told) -> Iterator[Finding]:
     for group in groups_of(told):
         commits = commits_of(told, group)
         asked = [(log, offset, begin, end) for log, offset, begin, end, _ in answers(told, group)]
         of_aborted = {answer[1:] for answer in aborted_commit(told) if answer[0] == group}
         asked = [answer for answer in asked if answer[:2] not in of_aborted]
-        for log, offset, begin, end in [*asked, *first_reads(told, group)]:
+        asked = [a for a in asked if a[1] != NOTHING or not forgotten(told, group, a[0], a[2], a[3])]
+        begins = [b for b in first_reads(told, group) if not forgotten(told, group, b[0], b[2], b[3])]
+        for log, offset, begin, end in [*asked, *begins]:
             mine = [commit for commit in commits if commit.log == log]
             acknowledged = [c for c in mine if c.op.happened and c.op.end is not None and c.op.end < begin]
             possible = may_be_last(mine, begin, end)
@@ -198,6 +227,9 @@ def stale_generation(told: Told) -> Iterator[Finding]:
                 continue
             if any(d.begin < later.index for d in deletions(told, later.group)):
                 continue
+            dealt = [a.index for a in assignments(told) if (a.group, a.log) == (later.group, later.log)]
+            if any(i <= later.index and forgotten(told, later.group, later.log, i, i) for i in dealt):
+                continue
             heir = earlier.name is not None and earlier.name == later.name
             same = earlier.generation == later.generation and earlier.who != later.who and not heir
             joined = min(op.begin for op in told.operations if op.who == later.who and names(op, later.log))
@@ -233,18 +265,17 @@ def is_acknowledged(commit: Commit) -> bool:
 
 
 def set_to(told: Told, group: str, log: str) -> int:
-    """The highest offset to which an operator set the group, or a member itself."""
-    return max(
-        (
-            reached.offset
-            for op in told.operations
-            if op.event.function in (Function.RESET, Function.SEEK) and op.detail.get("group") == group
-            if not op.failed
-            for reached in op.reached
-            if reached.partition == log
-        ),
-        default=NOTHING,
-    )
+    """The highest offset to which an operator set the group, a member itself, or a group that had forgotten its own."""
+    begins = [b[1] for b in first_reads(told, group) if b[0] == log and forgotten(told, group, log, b[2], b[3])]
+    set_by_hand = [
+        reached.offset
+        for op in told.operations
+        if op.event.function in (Function.RESET, Function.SEEK) and op.detail.get("group") == group
+        if not op.failed
+        for reached in op.reached
+        if reached.partition == log
+    ]
+    return max([*begins, *set_by_hand], default=NOTHING)
 
 
 def due_records(told: Told, group: str, log: str) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,9 @@ READER, MEMBER, PIPELINE, FINAL, OPERATOR = 20, 40, 60, 80, 100
 #: Rules that a log may break in a history, by what it has to have.
 OF_RECORDS: Final = ("appends twice", "passes over records")
 OF_TRANSACTIONS: Final = ("shows aborted records", "shows open records", "loses a half")
-OF_GROUPS: Final = ("forgets a commit", "keeps a deleted group", "fences no member", "repeats generations")
+OF_GROUPS: Final = (
+    "forgets a commit", "keeps a deleted group", "fences no member", "repeats generations", "forgets groups early",
+)  # fmt: skip
 OF_PIPELINES: Final = ("takes aborted offsets", "gives work twice")
 OF_APPLICATIONS: Final = (
     "forgets inputs", "does inputs again", "explains nothing", "stands still", "ends at once",
@@ -377,9 +379,21 @@ class Group:
         self.first, self.owner, self.generation = first, first, 0
         self.committed = NOTHING
         self.unprocessed: tuple[int, int] | None = None
+        self.kept_ms: int | None = None
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {"group": self.name} | ({} if self.kept_ms is None else {"retention_ms": self.kept_ms})
 
     def told(self, **more: Any) -> dict[str, Any]:
-        return {"group": self.name} | ({"instance_id": "m"} if self.static else {}) | more
+        return self.detail | ({"instance_id": "m"} if self.static else {}) | more
+
+    def forget(self) -> None:
+        """Its members go for so long that its offsets are forgotten, or for less; then another one comes."""
+        if self.kept_ms is not None:
+            self.world.now += 0 if self.world.breaks("forgets groups early") else 1000 * self.kept_ms
+            self.owner, self.generation, self.committed = self.owner + 1, 0, NOTHING
+            self.move()
 
     def move(self) -> None:
         """The log partition goes to a new member, which begins at what was committed."""
@@ -419,7 +433,7 @@ class Group:
     def commit(self, process: int, function: Function, offset: int) -> None:
         world, micro = self.world, (Reached(LOGS[0], offset),)
         kind = world.chance.choice([OK] * 6 + [INFO, FAIL])
-        detail = self.told(generation=self.generation) if function is Function.COMMIT else {"group": self.name}
+        detail = self.told(generation=self.generation) if function is Function.COMMIT else self.detail
         who = {"process": world.fresh_process(), "function": function, "micro": micro, "detail": detail}
         world.event(kind=INVOKE, instance=process, **who)
 
@@ -461,15 +475,15 @@ class Group:
         self.unprocessed = None
 
     def ask(self) -> None:
-        asked = {"process": self.world.fresh_process(), "function": Function.COMMITTED, "detail": {"group": self.name}}
+        asked = {"process": self.world.fresh_process(), "function": Function.COMMITTED, "detail": self.detail}
         self.world.event(kind=INVOKE, **asked)
         told = (Reached(LOGS[0], self.committed),)
         self.world.soon(lambda: self.world.event(kind=OK, micro=told, **asked))
 
 
 def groups(chance: random.Random) -> World:
-    with_transactions = chance.randrange(3) == 0
-    world = World(chance, OF_GROUPS, levels=with_transactions)
+    with_transactions, forgets = chance.randrange(3) == 0, chance.randrange(4) == 0
+    world = World(chance, OF_GROUPS, levels=with_transactions, step_us=400_000 if forgets else 1_000)
     level = chance.choice([COMMITTED, UNCOMMITTED]) if with_transactions else None
     static = world.one_in(4)
     members = [Group(world, "g", MEMBER, level, static=static)]
@@ -477,6 +491,7 @@ def groups(chance: random.Random) -> World:
         members.append(Group(world, "h", MEMBER + 10, level))
     world.assign(READER, LOGS[:1], level)
     for group in members:
+        group.kept_ms = chance.choice([2_000, 8_000]) if forgets else None
         group.move()
     keyed = world.one_in(4)
     producers = iter(range(10, 20))
@@ -499,6 +514,7 @@ def groups(chance: random.Random) -> World:
         lambda: chance.choice(members).move(),
         members[0].operate,
         members[0].seek,
+        members[0].forget,
         lambda: world.poll(READER, LOGS[:1], level),
     )
     for group in members:

@@ -58,6 +58,7 @@ CASES = [
     Case("bursts", 'acks = "all"\nplanted.bug = "acknowledge-after-append"', '"kill", "wipe"'),
     Case("groups", 'planted.bug = "commit-of-any-member"'),
     Case("groups", 'planted.bug = "load-first-commits"'),
+    Case("groups", 'planted.bug = "load-first-commits"\noffsets.retention.minutes = 1'),
     Case("keyed", 'planted.bug = "keep-first-value"'),
     Case("transactions", 'planted.bug = "forget-abort-on-follower"'),
     Case("transactions", 'planted.bug = "pass-hanging-transaction"'),

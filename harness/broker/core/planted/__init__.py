@@ -99,6 +99,7 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("keep-pending-offsets", GroupCoordinator): piping.KeepsPendingOffsets,
     ("offsets-of-any-member", GroupCoordinator): piping.TakesOffsetsOfAnyMember,
     ("answer-unstable-offsets", GroupCoordinator): piping.AnswersUnstableOffsets,
+    ("offsets-of-any-epoch", Replica): piping.TakesOffsetsOfAnyEpoch,
 }
 
 

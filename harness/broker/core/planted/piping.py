@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from harness.broker.core.groups.coordinator import GroupCoordinator
 from harness.broker.core.groups.group import Group
-from harness.broker.core.messages import CommittedOffset, TxnOffsetCommit
-from harness.broker.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
+from harness.broker.core.messages import CommittedOffset, RecordBatch, TxnOffsetCommit
+from harness.broker.core.replica import Replica
+from harness.broker.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 
 
 class CountsPendingOffsets(GroupCoordinator):
@@ -50,3 +51,14 @@ class AnswersUnstableOffsets(GroupCoordinator):
 
     def _unstable(self, group: Group, asked: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:  # noqa: ARG002
         return ()
+
+
+class TakesOffsetsOfAnyEpoch(Replica):
+    """Offsets of a transaction are taken whatever the epoch of their producer (rule 46): of one that has ended, too.
+
+    Such offsets are pending until the next transaction of the producer ends, and count with it.
+    """
+
+    def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
+        offsets = self.partition.topic == OFFSETS_TOPIC and batch.transactional and batch.marker is None
+        return (NO_ERROR, None) if offsets else super()._judge(batch)

@@ -274,6 +274,19 @@ def test_a_late_commit_of_the_transaction_before_is_refused_under_version_2_only
         assert lab.stable() == (ErrorCode.UNSTABLE_OFFSET_COMMIT if hangs else NONE)
 
 
+@pytest.mark.parametrize(("bug", "offset"), [("none", 9), ("offsets-of-any-epoch", 7)])
+def test_a_late_commit_counts_in_no_later_transaction_except_where_any_epoch_is_taken(bug: str, offset: int) -> None:
+    """It comes after the one of the next transaction, and would be the last on the log when that is committed."""
+    lab = OffsetsLab(planted_bug=bug)
+    a = lab.member("a")
+    first = lab.begin()
+    second = lab.begin(identity=lab.end(first, commit=False))
+    assert lab.hand_over(second, a, 9) == ErrorCode.NONE
+    lab.hand_over(first, a, 7)
+    lab.end(second, commit=True)
+    assert lab.committed() == offset
+
+
 # --- against all that is on the log ----------------------------------------------------------------------------------
 
 

@@ -94,6 +94,14 @@ def test_the_page_of_traces_is_up_to_date() -> None:
     assert FILE.read_text(encoding="utf-8") == conformance([held(name) for name in NAMES], free_runs())
 
 
+def test_the_page_gives_a_reason_for_each_trace_that_ends_otherwise_and_for_no_other() -> None:
+    page = (TRACES / "README.md").read_text(encoding="utf-8")
+    reasons = page.partition("These come out otherwise")[2].partition("Kafka can perform")[0]
+    ended = {*re.findall(r"^\| (\w+) \|(?:[^|]*\|){4} otherwise \|", page, re.MULTILINE)}
+    assert ended == {*re.findall(r"\b[A-Z]\d\d\b", reasons)}
+    assert len(ended) > 5
+
+
 def test_at_least_fifty_free_runs_fit_the_controller_whatever_was_done_to_kafka() -> None:
     held = [each for runs in free_runs().values() for run in runs for each in run]
     assert [each for each in held if not each.fits] == []

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psutil
 import pytest
 from msgspec.structs import replace
 
+from harness.broker.core import invariants
 from harness.ground.errors import HarnessError
+from harness.lab import explore
 from harness.lab.explore import (
     PERMITTED,
     Limits,
@@ -223,6 +228,17 @@ def test_a_loss_is_none_that_is_permitted_where_a_fenced_broker_stays_in_sync() 
     result = exhaust(wrong)
     assert result.broken is not None
     assert result.broken[0] == "candidates-are-complete"
+
+
+def test_no_search_asks_an_invariant_that_compares_durations() -> None:
+    """A state has no time in it, and a time-out passes at any moment."""
+    rules = inspect.getmembers(invariants, inspect.isfunction)
+    timed = [
+        name for name, rule in rules if any(re.search("_[um]s$", each) for each in inspect.signature(rule).parameters)
+    ]
+    assert "transaction_ends_in_time" in timed
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(explore.__file__).parent.glob("*.py"))
+    assert [name for name in timed if name in source] == []
 
 
 def test_what_a_scope_leaves_out_is_said() -> None:

@@ -10,13 +10,15 @@ import pytest
 from harness.broker.core import messages
 from harness.broker.core.cleaner import Cleaner, Pass
 from harness.broker.core.coordinated import records_under_way
+from harness.broker.core.groups.coordinator import LOG as LOG_OF_GROUPS
 from harness.broker.core.groups.group import Group
 from harness.broker.core.invariants import Broken, offsets_live_with_members
+from harness.broker.core.replica import Replica
 from harness.broker.core.retention import ExpiredPart, Retention
 from harness.broker.core.transaction_coordinator import TransactionCoordinator
 from harness.broker.core.types import ErrorCode
 from harness.lab.search import PLAIN
-from harness.lab.search.hunting import alarms_of
+from harness.lab.search.hunting import alarms_of, without
 from harness.lab.search.judged_run import JudgedRun, run_in_memory
 from harness.worlds.simulated import coordinator_invariants
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
@@ -108,11 +110,14 @@ def test_logs_are_cleaned_and_of_one_portfolio_tombstones_go(
 
 
 def test_a_group_that_is_forgotten_while_its_members_live_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its members are there, and do nothing, for longer than offsets.retention.minutes."""
+    """Its members are there, and do nothing, for longer than offsets.retention.minutes.
+
+    To a history that tells this time the group may have been without members; an invariant knows better.
+    """
     assert alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {})) == ()
     monkeypatch.setattr(Group, "idle", lambda self, now_us, retention_us: now_us - self.changed_us > retention_us)
-    rings = {alarm.by for alarm in alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))}
-    assert rings >= {"offsets-live-with-members", "group-went-back"}
+    rings = alarms_of(BY_NAME["long-lived-groups"].spec(SEED, 0, {}))
+    assert [alarm.by for alarm in rings] == ["offsets-live-with-members"]
 
 
 def test_a_group_without_members_is_forgotten_while_invariants_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +149,29 @@ def test_a_transaction_is_aborted_by_time(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(TransactionCoordinator, "_abort_the_old", noted)
     run("pipelines")
     assert any(aborted)
+
+
+def test_offsets_arrive_when_their_transaction_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[ErrorCode] = []
+    right = Replica._report_refusal
+
+    def noted(self: Replica, batch: messages.RecordBatch, error: ErrorCode) -> None:
+        if self.partition == LOG_OF_GROUPS and batch.marker is None:
+            refused.append(error)
+        right(self, batch, error)
+
+    monkeypatch.setattr(Replica, "_report_refusal", noted)
+    run("late-offsets-of-pipelines")
+    assert refused
+    assert {*refused} == {ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+def test_under_version_1_late_offsets_set_the_group_back_and_records_are_done_again() -> None:
+    """The producer has one epoch for all its transactions, so the leader of the log cannot tell (KIP-890)."""
+    changed = {"transaction.version": 1}
+    spec = BY_NAME["late-offsets-of-pipelines"].spec(1, 2, changed)
+    assert {alarm.by for alarm in alarms_of(spec)} == {"group-went-back", "doubled-effect"}
+    assert alarms_of(without(spec, changed)) == ()
 
 
 @pytest.mark.parametrize(
