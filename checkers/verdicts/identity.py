@@ -102,7 +102,7 @@ def identities(verdict: Verdict, settings: Values, broken: Set[str] = frozenset(
             next((of_write[write] for write in _writes(finding) if write in of_write), None) for finding in findings
         ]
         own = [finding.mark for finding, root in zip(findings, roots, strict=True) if root is None]
-        # Of more than are listed it is not known which writes they are about: those of the listed ones stand for all.
+        # Which writes the others are about, where there are more than are listed, is not known: they go with these.
         if verdict.counts.get(anomaly, 0) > len(findings):
             own = [] if any(roots) else [*own, *(moment.mark for moment in verdict.moments.get(anomaly, ()))]
         of_mark = {mark: identity(anomaly, settings, mark) for mark in dict.fromkeys(own)}

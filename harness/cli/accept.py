@@ -34,7 +34,7 @@ PREFIX_MIN: Final = 4
 #: The likeness of a wrong ID and the one that was meant, and the number of IDs that are listed.
 NEAR: Final = 0.6
 LISTED_MAX: Final = 12
-#: A finding is accepted for so long where nobody says until when.
+#: A finding is accepted for so long where no last day is given.
 DAYS: Final = 30
 
 
@@ -191,7 +191,7 @@ def _not_here(what: str, cells: Iterable[Cell], directory: Path) -> str:
 
 
 def _first_anomalies(cells: Iterable[Cell]) -> dict[str, str]:
-    """By identity, the anomaly of which the others are looks: most runs show it, and it is the first of such."""
+    """By identity, the anomaly that names the finding: most runs show it, and of several it is the first."""
     runs: dict[str, Counter[str]] = {}
     for cell in cells:
         for anomaly in sorted(cell.broken, key=list(ANOMALIES).index):
@@ -201,7 +201,7 @@ def _first_anomalies(cells: Iterable[Cell]) -> dict[str, str]:
 
 
 def _shown(cells: Mapping[str, Cell], finding: tuple[str, str], keys: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """How many runs show the finding in the cells ``keys``, and in those where a run could have shown the same."""
+    """Count the runs that show the finding, in the cells ``keys`` and where else a run could have shown it."""
     alike = [(cells[key].world, mattering(cells[key].settings)) for key in keys if finding[1]]
     return {
         key: runs_showing(cell, *finding) if key in keys else (0, cell.runs_judged)

@@ -32,7 +32,7 @@ class Amount(click.FloatRange):
         return number
 
 
-#: A time that somebody waits for: thirty days at most.
+#: The seconds that a command may take: thirty days at most.
 seconds_type: Final = Amount("seconds", 0, 30 * 86_400)
 
 

@@ -39,7 +39,7 @@ def lossy(*, anomaly: str = "lost-write", value: int = 7, **told: Any) -> Verdic
 
 def together(*verdicts: Verdict) -> Verdict:
     """The findings of all in one run."""
-    anomalies = {name: found for verdict in verdicts for name, found in verdict.anomalies.items()}
+    anomalies = {name: identities for verdict in verdicts for name, identities in verdict.anomalies.items()}
     return Verdict(
         history="", valid=False, counts=dict.fromkeys(anomalies, 1), anomalies=anomalies, faults=verdicts[0].faults
     )
@@ -64,10 +64,12 @@ def test_whether_a_copy_of_what_is_gone_was_still_on_a_disk_is_no_other_defect(c
 
 def test_findings_about_the_same_write_are_one_defect_and_of_another_write_another() -> None:
     looks = [lossy(anomaly=anomaly) for anomaly in ("poll-skip", "unseen", "lost-write")]
-    found = judge(STRONG, together(*looks, lossy(anomaly="corrupt-read", value=8))).identities
-    assert found["poll-skip"] == found["unseen"] == found["lost-write"] == [identity_of(lossy(), STRONG)]
-    assert found["corrupt-read"] == [identity_of(lossy(anomaly="corrupt-read"), STRONG)] != found["lost-write"]
-    assert identity_of(lossy(anomaly="unseen"), STRONG) not in found["lost-write"], "alone it is another one"
+    identities = judge(STRONG, together(*looks, lossy(anomaly="corrupt-read", value=8))).identities
+    assert identities["poll-skip"] == identities["unseen"] == identities["lost-write"] == [identity_of(lossy(), STRONG)]
+    assert (
+        identities["corrupt-read"] == [identity_of(lossy(anomaly="corrupt-read"), STRONG)] != identities["lost-write"]
+    )
+    assert identity_of(lossy(anomaly="unseen"), STRONG) not in identities["lost-write"], "alone it is another one"
 
 
 def test_what_nothing_permits_does_not_hide_behind_what_the_settings_permit() -> None:
@@ -77,13 +79,13 @@ def test_what_nothing_permits_does_not_hide_behind_what_the_settings_permit() ->
 
 
 def test_findings_that_are_not_listed_go_with_those_that_are() -> None:
-    def found(of: int) -> dict[str, list[str]]:
+    def identities(of: int) -> dict[str, list[str]]:
         run = together(lossy(), lossy(anomaly="inconsistent-offsets", values=[7]))
         run.counts["inconsistent-offsets"] = 1 + of
         run.moments = {"inconsistent-offsets": [MarkedMoment(None, keys=["t-0"])]}
         return judge(STRONG, run).identities
 
-    assert found(40) == found(0)
+    assert identities(40) == identities(0)
 
 
 def test_another_setting_that_a_promise_depends_on_is_another_defect_and_a_timeout_is_not() -> None:

@@ -86,7 +86,7 @@ def test_another_defect_of_an_anomaly_that_its_cell_had_before_is_not_worse() ->
 
 
 def test_an_anomaly_that_only_another_cell_had_before_is_worse() -> None:
-    """What one cell showed excuses no other that shows it in all its runs."""
+    """A finding of one cell excuses no other cell that shows it in all its runs."""
     losses = {"anomaly": "unseen"}
     before = night("A", run_lines(STRONG, losing=1, **losses), run_lines(STRONG, cell="other/kill", losing=10))
     after = night("B", run_lines(STRONG, losing=1, **losses), run_lines(STRONG, cell="other/kill", losing=10, **losses))
