@@ -42,7 +42,7 @@ def bench(context: click.Context) -> None:
 
 @bench.command()
 @click.option("--plan", "plan_path", type=path_type, default=STANDARD_SCHEDULE, show_default="standard")
-@click.option("--schedules", type=WholeNumber(1), default=SCHEDULES, show_default=True)
+@click.option("--schedules", type=WholeNumber(1, 10**6), default=SCHEDULES, show_default=True)
 @takes_json
 def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
     """Measure schedules and virtual seconds a second on one core."""
@@ -66,9 +66,9 @@ def cluster(terminal: Terminal) -> int:
 
 @bench.command()
 @click.option("--master", metavar="URL", required=True, help="Spark master, such as spark://host:7077.")
-@click.option("--cores", type=WholeNumber(1), required=True, help="Cores of its workers.")
-@click.option("--schedules", type=WholeNumber(1), default=SCHEDULES, show_default=True, help="For each core.")
-@click.option("--turns", type=WholeNumber(1), default=TURNS, show_default=True)
+@click.option("--cores", type=WholeNumber(1, 10**6), required=True, help="Cores of its workers.")
+@click.option("--schedules", type=WholeNumber(1, 10**6), default=SCHEDULES, show_default=True, help="For each core.")
+@click.option("--turns", type=WholeNumber(1, 10**6), default=TURNS, show_default=True)
 @takes_json
 def search(terminal: Terminal, master: str, cores: int, schedules: int, turns: int) -> int:
     """Measure a hunt on a Spark cluster against one here.

@@ -1,7 +1,6 @@
 """The door of the checkers, which say what a history proves: every name of theirs that the harness uses."""
 
 from checkers.anomalies import ANOMALIES, Finding
-from checkers.anomalies.anomaly import VALUE_FIELDS
 from checkers.anomalies.duplicate import Duplicate
 from checkers.anomalies.group_skip import SkippedRecord
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
@@ -48,6 +47,7 @@ from checkers.verdicts.acceptance import (
     Earlier,
     acceptance_words,
     accepting,
+    more_often,
     runs_showing,
     still_back,
 )
@@ -56,7 +56,8 @@ from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
 from checkers.verdicts.exercised import FamilyExercised, RunsExercised
 from checkers.verdicts.figures import FIGURES
-from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, VerdictLine, judge, named_findings
+from checkers.verdicts.identity import mattering
+from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, VerdictLine, judge
 from checkers.verdicts.matrix import (
     MATRIX_VERSION,
     STRONGEST_FIRST,

@@ -10,12 +10,12 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_450,
+    "harness/cli": 4_475,
     "harness/assess": 7_900,
     "harness/lab": 15_420,
     "harness/campaigns": 9_810,
     "harness/runs": 6_980,
-    "harness/worlds": 20_830,
+    "harness/worlds": 20_855,
     "harness/records": 1_680,
     "harness/plan": 3_480,
     "harness/broker": 12_500,
@@ -24,7 +24,7 @@ LINES_MAX: Final = {
     "nemesis": 5_070,
     "workloads": 10_900,
     "bench": 2_300,
-    "tests": 84_420,
+    "tests": 84_650,
 }
 
 

@@ -33,7 +33,7 @@ Findings: key, value, index, max-read-index, writer, max-read. O(n).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -45,6 +45,14 @@ from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace, FinalReads
 from checkers.words import written
 from workloads.history import INFO, NONE, OK
+
+#: The fate of a lost write that the leader has where readers look, see :mod:`checkers.verdicts.replicas`.
+IN_THE_LOG: Final = "in the log"
+
+
+def mark_of(fate: str) -> str:
+    """The mark of a lost write: whether a copy of what is gone is still on some disk is a matter of when one looks."""
+    return fate if fate == IN_THE_LOG else ""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -71,7 +79,7 @@ class LostWrite(Finding, kw_only=True):
     @property
     @override
     def mark(self) -> str:
-        return self.fate
+        return mark_of(self.fate)
 
     @override
     def words(self) -> str:

@@ -5,7 +5,7 @@ outcome: a promise that is broken stays broken. A cell is **excused** if each of
 accepted, and then it decides no exit code. An acceptance is worth nothing
 
 * after its last day (**expired**), held against the day on which the campaign or night began;
-* in a cell that it does not name (**grown**);
+* in a cell that it does not name, unless it says how many runs of that cell did not show the finding (**grown**);
 * where the finding shows more often than when it was accepted, beyond chance (**more often**): with the share of both
   campaigns together so large a difference comes with a chance below :data:`MORE_CHANCE` (Fisher's exact test,
   one-sided). An entry without ``shown`` does not say how often that was;
@@ -53,8 +53,8 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         reason, owner: why, and who is asked when it ends.
         until: the last day on which it counts.
         since: when the campaign began for whose sake it was accepted; None: always.
-        shown: by cell, how many runs of that campaign showed it, and of how many.
-        consequences: identities of the same campaign that are about the same writes, and came with it only.
+        shown: by cell, how many runs of that campaign showed it, and of how many. 0 of them: there it was not yet seen,
+            and to see it there is chance until it is more than that.
         finding: the number of the project's own account of it (docs/findings), "" without one.
     """
 
@@ -66,13 +66,13 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     until: date
     since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     shown: dict[str, tuple[int, int]] = {}
-    consequences: tuple[Words, ...] = ()
     finding: str = ""
 
-    def is_of(self, anomaly: str, identity: str) -> bool:
-        """True where it speaks of this finding, in whatever cell."""
-        its_own = self.identity == identity if self.identity else self.anomaly == anomaly
-        return its_own or identity in self.consequences
+    def is_of(self, cell: Cell, anomaly: str, identity: str) -> bool:
+        """True where it speaks of this finding of a cell, also where the finding shows as another anomaly there."""
+        if self.identity:
+            return self.identity == identity
+        return self.anomaly == anomaly or identity in cell.identities.get(self.anomaly, ())
 
 
 class DatedCell(NamedTuple):
@@ -123,7 +123,7 @@ def _accepting(cell: Cell, acceptances: Sequence[Acceptance], night: _Night) -> 
     findings = [
         _worth(cell, anomaly, identity, speaking, night)
         for anomaly, identity in cell.shown()
-        if (speaking := [acceptance for acceptance in acceptances if acceptance.is_of(anomaly, identity)])
+        if (speaking := [acceptance for acceptance in acceptances if acceptance.is_of(cell, anomaly, identity)])
     ]
     return _with(cell, findings)
 
@@ -156,7 +156,7 @@ def _worth(cell: Cell, anomaly: str, identity: str, speaking: Iterable[Acceptanc
 
 
 def _status(cell: Cell, finding: tuple[str, str], acceptance: Acceptance, night: _Night) -> AcceptanceStatus:
-    if cell.key not in acceptance.cells:
+    if cell.key not in (*acceptance.cells, *acceptance.shown):
         return AcceptanceStatus.GROWN
     if night.day > acceptance.until:
         return AcceptanceStatus.EXPIRED

@@ -1,22 +1,30 @@
 """Names the defect behind a finding by a short digest, so that campaigns can count it and look it up.
 
-The identity is made of the anomaly, the settings on which a promise depends, the scenario in whose window the finding
-fell, and the fate of the copies, or the client library that it is about. Seeds, offsets, times, values, nodes and the
-world are not part of it: the same weakness shows with all of them.
+An identity is of a cause, as far as a run can tell causes apart, and not of the look of one night. It is made of
+
+* the anomaly. Findings about the same writes have one cause, and the identity of the first anomaly among them in the
+  order of :data:`checkers.anomalies.ANOMALIES`: a lost write is not seen, is skipped by polls, and tears its
+  transaction. What nothing permits never takes the identity of something permitted;
+* the settings on which a promise depends;
+* the mark (:attr:`checkers.anomalies.Finding.mark`): a client's library, a broken invariant, or that the write is in
+  the log all the same.
+
+Seeds, offsets, times, values, nodes, the world, the family and the scenario of faults are not part of it: the same
+weakness shows with all of them. Two causes that are alike in all of this have one identity, so an acceptance
+(:mod:`checkers.verdicts.acceptance`) also asks how often it shows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Set
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from checkers.anomalies import Finding
+from checkers.anomalies import ANOMALIES, Finding
+from checkers.anomalies.anomaly import VALUE_FIELDS
 from checkers.verdicts.verdict import Verdict
-from nemesis.receipts import Receipt
 from workloads import NEVER, SettingValue
 
 #: Settings under Kafka's names.
@@ -53,23 +61,20 @@ LATER: Final = {
 }
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12
+#: A write: its log partition and its value.
+_Write: TypeAlias = tuple[object, object]
+#: The place of each anomaly among those that may be about the same writes.
+_ORDER: Final = {name: number for number, name in enumerate(ANOMALIES)}
 
 
-class _Scenario(NamedTuple):
-    """A group of faults that took effect: its window on the run's clock (end None: never), its name and its kinds."""
-
-    begun_us: int
-    ended_us: int | None
-    name: str
-    kinds: tuple[str, ...]
+def identity(anomaly: str, settings: Values, mark: str) -> str:
+    """The digest of a finding's defect."""
+    content = msgspec.json.encode([anomaly, mattering(settings), mark], order="sorted")
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def identity(
-    anomaly: str, settings: Mapping[str, SettingValue], scenarios: Sequence[tuple[str, Sequence[str]]], fate: str
-) -> str:
-    """The digest of a finding's defect. ``scenarios`` are (name, kinds of fault). ``fate`` is :attr:`Finding.mark`: the
-    fate of the copies, a client's library, or a broken invariant's name; "" if not known.
-    """
+def mattering(settings: Values) -> dict[str, SettingValue]:
+    """The part of ``settings`` on which a promise depends, the same for all that promise the same."""
     chosen = {name: settings[name] for name in MATTERING if name in settings}
     chosen |= {name: settings[name] for name, before in LATER.items() if settings.get(name, before) != before}
     # Of these settings only this matters: flushed after each record, sent again at all, several at a time.
@@ -77,71 +82,40 @@ def identity(
     chosen["retries"] = _above(chosen.get("retries", 1), 0)
     in_flight = "max.in.flight.requests.per.connection"
     chosen[in_flight] = _above(chosen.get(in_flight, 2), 1)
-    content = msgspec.json.encode([anomaly, chosen, sorted(scenarios), fate], order="sorted")
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
+    return chosen
 
 
 def _above(value: SettingValue, least: int) -> bool:
     return isinstance(value, (int, float)) and value > least
 
 
-def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> dict[str, dict[str, str]]:
+def identities(verdict: Verdict, settings: Values, broken: Set[str] = frozenset()) -> dict[str, dict[str, str]]:
     """By anomaly, the identities of its findings with the mark of each; that of the first listed finding first.
 
-    A finding without a moment (a cycle, replicas that differ) belongs to all scenarios of the run.
+    ``broken`` are the anomalies that nothing permits.
     """
-    scenarios = _scenarios(receipts)
     by_anomaly: dict[str, dict[str, str]] = {}
-    for anomaly in verdict.anomalies:
-        each = [(time_us, finding.mark) for finding, time_us in _listed(verdict, anomaly)]
-        each += [(moment.time_us, moment.mark) for moment in verdict.moments.get(anomaly, ())]
-        by_anomaly[anomaly] = {
-            identity(anomaly, settings, _around(time_us, scenarios), mark): mark
-            for time_us, mark in dict.fromkeys(each)
-        }
+    of_write: dict[_Write, tuple[str, str]] = {}
+    for anomaly in sorted(verdict.anomalies, key=lambda name: (name not in broken, _ORDER[name])):
+        findings = verdict.anomalies[anomaly]
+        roots = [
+            next((of_write[write] for write in _writes(finding) if write in of_write), None) for finding in findings
+        ]
+        own = [finding.mark for finding, root in zip(findings, roots, strict=True) if root is None]
+        # Which writes the others are about, where there are more than are listed, is not known: they go with these.
+        if verdict.counts.get(anomaly, 0) > len(findings):
+            own = [] if any(roots) else [*own, *(moment.mark for moment in verdict.moments.get(anomaly, ()))]
+        of_mark = {mark: identity(anomaly, settings, mark) for mark in dict.fromkeys(own)}
+        by_anomaly[anomaly] = dict([*filter(None, roots), *((name, mark) for mark, name in of_mark.items())])
+        for finding, root in zip(findings, roots, strict=True):
+            if root is None and finding.mark in of_mark:
+                defect = (of_mark[finding.mark], finding.mark)
+                of_write |= {write: defect for write in _writes(finding) if write not in of_write}
     return by_anomaly
 
 
-def named(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> Iterator[tuple[str, Finding]]:
-    """Each listed finding with its identity."""
-    scenarios = _scenarios(receipts)
-    for anomaly in verdict.anomalies:
-        for finding, time_us in _listed(verdict, anomaly):
-            yield identity(anomaly, settings, _around(time_us, scenarios), finding.mark), finding
-
-
-def _listed(verdict: Verdict, anomaly: str) -> Iterator[tuple[Finding, int | None]]:
-    findings = verdict.anomalies[anomaly]
-    return zip(findings, verdict.times_us.get(anomaly) or [None] * len(findings), strict=True)
-
-
-def _scenarios(receipts: Sequence[Receipt]) -> list[_Scenario]:
-    """The groups of faults that took effect, in order of time."""
-    effective = sorted((receipt for receipt in receipts if receipt.took_effect), key=lambda receipt: receipt.group)
-    scenarios = []
-    for _, group in groupby(effective, key=lambda receipt: receipt.group):
-        faults = list(group)
-        ends = [fault.ended_us for fault in faults if fault.ended_us is not None]
-        scenarios.append(
-            _Scenario(
-                begun_us=min(fault.begun_us for fault in faults),
-                ended_us=max(ends) if len(ends) == len(faults) else None,
-                name=faults[0].story,
-                kinds=tuple(sorted({fault.degraded_to or fault.fault for fault in faults})),
-            )
-        )
-    return sorted(scenarios, key=lambda scenario: scenario.begun_us)
-
-
-def _around(time_us: int | None, scenarios: Sequence[_Scenario]) -> list[tuple[str, tuple[str, ...]]]:
-    """The scenarios in whose window a moment lies, else the next one to begin, else the last.
-
-    A dying leader takes writes with it that were acknowledged just before it died. So a loss belongs to the scenario
-    that begins next rather than to one that had ended.
-    """
-    if time_us is None:
-        chosen = list(scenarios)
-    else:
-        over = [scenario for scenario in scenarios if scenario.ended_us is None or scenario.ended_us >= time_us]
-        chosen = [scenario for scenario in over if scenario.begun_us <= time_us] or over[:1] or list(scenarios[-1:])
-    return sorted({(scenario.name, scenario.kinds) for scenario in chosen})
+def _writes(finding: Finding) -> Iterator[_Write]:
+    for name, content in msgspec.structs.asdict(finding).items():
+        if name in VALUE_FIELDS:
+            each: Any = content if isinstance(content, list) else [content]
+            yield from ((finding.key, value) for value in each if isinstance(value, int | str))

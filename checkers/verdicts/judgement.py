@@ -6,16 +6,15 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from checkers.anomalies import Finding
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import coverage
 from checkers.verdicts.exercised import OLDER, RunsExercised, exercised_by
-from checkers.verdicts.identity import identities, named
+from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import OF_STALLED, Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
@@ -127,13 +126,6 @@ class VerdictLine(Verdict, kw_only=True):
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
-def named_findings(line: VerdictLine) -> Iterator[tuple[str, Finding]]:
-    """Each finding that a line lists, with its identity; of a run of ours only."""
-    if line.run is not None:
-        settings = Settings.from_mapping(line.run.settings).to_mapping()
-        yield from named(line, settings, latest_receipts(line.faults))
-
-
 def _judged(verdict: Verdict, run: RunFacts) -> Judgement:
     return judge(Settings.from_mapping(run.settings), verdict, run.exercised_min, run.family.split("+"))
 
@@ -164,7 +156,7 @@ def judge(
     lacks = exercised.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
     stalled |= _stalled_application(verdict)
-    identified = identities(verdict, settings.to_mapping(), receipts)
+    identified = identities(verdict, settings.to_mapping(), broken.keys())
     return Judgement(
         outcome=outcome_of(
             broken=bool(broken),

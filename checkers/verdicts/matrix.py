@@ -107,7 +107,7 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str], left_out: int) -> tuple
     of_all = f"of {counted(outcomes.total(), 'cell')}"
     broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE and not cell.excused]
     if broken:
-        more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
+        more = f", and in {counted(len(broken) - 1, 'more cell')}" if len(broken) > 1 else ""
         accused = _accusation(broken[0])
         sentence = f"A promise was broken in {len(broken)} {of_all}: {accused}{more}."
         return sentence, Outcome.BROKEN_PROMISE.exit_code

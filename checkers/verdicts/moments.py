@@ -1,7 +1,7 @@
 """Reduces all findings of an anomaly to what tells their defects apart, so that identities are of all and not of some.
 
-A verdict lists the first findings of many. The identity of each is made of the faults around it and of its mark, so of
-all findings one time is kept for each stretch of the run between two changes of a fault, with each mark.
+A verdict lists the first findings of many. The identity of each is made of its mark, so the marks of all are kept, with
+a time for each stretch of the run between two changes of a fault.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
 from checkers.anomalies.divergent_tables import ANOMALY as TABLES
 from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
 from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
-from checkers.anomalies.lost_write import Copy, LostWrite
+from checkers.anomalies.lost_write import IN_THE_LOG, Copy, LostWrite, mark_of
 from checkers.anomalies.transactions import NO_MARKER, TornTransaction, TransactionRead, Unended
 from checkers.columns.ids import Numbers
 from checkers.columns.replica_file import Ends, PartitionEnd, TransactionPart
@@ -202,7 +202,7 @@ def _ended(key: str, values: Sequence[int], *, columns: _Columns) -> Iterator[st
 
 def _fates(key: str, values: Sequence[int], *, ends: Ends, columns: _Columns) -> Iterator[str]:
     copies = columns.copies(key, values)
-    yield from (_fate(copies.get(value, []), key, ends) for value in values)
+    yield from (mark_of(_fate(copies.get(value, []), key, ends)) for value in values)
 
 
 def _add_fates(findings: Sequence[LostWrite], ends: Ends, columns: _Columns) -> None:
@@ -225,7 +225,7 @@ def _fate(copies: Sequence[Copy], key: str, ends: Ends) -> str:
     if end is None or end.end_offset is None:
         return "hidden"
     reached = end.end_offset
-    return "in the log" if any(copy.node == end.leader and copy.offset < reached for copy in copies) else "hidden"
+    return IN_THE_LOG if any(copy.node == end.leader and copy.offset < reached for copy in copies) else "hidden"
 
 
 def add_to(verdict: Verdict, findings: Sequence[Finding], *, shown: int | None, name: str = REPLICAS.name) -> None:

@@ -29,7 +29,8 @@ def limits_of(
     if measured:
         yield (
             "Measured prices are of three brokers on one machine of few processors, without a fault, far from what it "
-            "can take: compare a figure with the one beside it, not with those of your cluster (results/reference)."
+            "can take: compare a figure with the one beside it, not with those of your cluster (results/reference). "
+            "A price without a figure was not measured."
         )
     yield from _of_defects(cluster, [*producers, *consumers])
     yield from _of_release(cluster)

@@ -19,7 +19,6 @@ from harness.assess.sentences import (
     names_of,
     not_known,
     ordered,
-    price_words,
     promises_said,
     settings_words,
     story_words,
@@ -121,7 +120,7 @@ def _concern(concern: Concern, indent: str, *, details: bool) -> Iterator[str]:
     if concern.command:
         yield f"{indent}again: {concern.command}"
     more = f"more: {concern.link}" if concern.link and (details or concern.kind == "defect") else ""
-    change = f"change: {concern.change}; price: {price_words(concern)}" if concern.change else ""
+    change = f"change: {concern.change}; price: {concern.price}" if concern.change else ""
     if change or more:
         yield f"{indent}{'; '.join(filter(None, (change, more)))}"
     yield from (f"{indent}measured: {measured_words(price)}" for price in concern.measured)

@@ -16,7 +16,6 @@ from harness.assess.sentences import (
     measured_words,
     names_of,
     not_known,
-    price_words,
     settings_words,
     story_words,
     table_of,
@@ -37,7 +36,7 @@ def as_page(assessment: Assessment) -> str:
     assessment = worst_first(assessment)
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
-    environment.filters.update(price=price_words, measured=measured_words)
+    environment.filters.update(measured=measured_words)
     environment.filters.update(counted=counted, own=without_common)
     template = environment.get_template("assessment.html.j2")
     return template.render(
@@ -110,7 +109,7 @@ def _table(rows: list[tuple[str, Concern]]) -> Iterator[str]:
     yield from ("", "| | what | shown by | change | price |", "|---|---|---|---|---|")
     for title, concern in rows:
         shown = "; ".join(map(story_words, concern.shown)) or concern.link
-        price = "; ".join((price_words(concern), *(f"measured {measured_words(each)}" for each in concern.measured)))
+        price = "; ".join((concern.price, *(f"measured {measured_words(each)}" for each in concern.measured)))
         yield _row(title, f"{concern.name}: {concern.sentence}", shown, concern.change, price)
 
 

@@ -144,12 +144,6 @@ def _records(records: Sequence[str]) -> str:
     return f"{'a record' if len(records) == 1 else 'records'} ({', '.join(records)})"
 
 
-def price_words(concern: Concern) -> str:
-    """The price of a change, and that there is no figure of it where that is so."""
-    figure = concern.measured or concern.price == FREE or not concern.change
-    return concern.price if figure else f"{concern.price} (no figure: not measured)"
-
-
 def measured_words(price: MeasuredPrice) -> str:
     """The figures with a change, and those without it."""
     before, after = price.before, price.after

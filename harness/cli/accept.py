@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import difflib
 import getpass
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import click
 
-from checkers import Acceptance, Cell, accepting, runs_showing
+from checkers import ANOMALIES, Acceptance, Cell, accepting, mattering, runs_showing
 from harness.campaigns.comparison import (
     Ran,
-    accept_commands,
-    consequences_of,
+    accepting_sentences,
     fits,
     ran_by,
     read_results,
@@ -27,7 +27,6 @@ from harness.ground.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
 from harness.records.accepted_file import add_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
-from harness.records.verdict_lines import read_lines, verdicts_in
 from workloads import unknown_name
 
 #: Digits of an identity that are enough, where no other begins with them.
@@ -35,14 +34,19 @@ PREFIX_MIN: Final = 4
 #: The likeness of a wrong ID and the one that was meant, and the number of IDs that are listed.
 NEAR: Final = 0.6
 LISTED_MAX: Final = 12
+#: A finding is accepted for so long where no last day is given.
+DAYS: Final = 30
 
 
 @click.command()
 @click.argument("directory", type=path_type, metavar="DIR")
 @click.argument("what", metavar="ID...", nargs=-1, required=True)
-@click.option("--reason", required=True, help="Why it is accepted.")
+@click.option("--reason", default="no reason given", show_default=True, help="Why it is accepted.")
 @click.option(
-    "--until", "until_", required=True, metavar="DAY", help="The last day on which it is accepted: 2027-01-31."
+    "--until",
+    "until_",
+    metavar="DAY",
+    help=f"The last day on which it is accepted: 2027-01-31; by default {DAYS} days from now.",
 )
 @click.option("--owner", help="The person to ask after that day; by default you.")
 @click.option("--cell", "only", multiple=True, metavar="CELL", help="Only in this cell; may be repeated.")
@@ -54,7 +58,7 @@ def accept(
     what: Sequence[str],
     *,
     reason: str,
-    until_: str,
+    until_: str | None,
     owner: str | None,
     only: Sequence[str],
     into: Path | None,
@@ -63,16 +67,16 @@ def accept(
 
     An ID is a finding's identity (or how it begins), the name of an anomaly for all its findings, or the number of a
     page in docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the
-    finding, with its consequences: findings about the same writes, which no run shows without it. From the next
-    campaign or night on they are shown and counted in these cells, but until that day no command fails because of
-    them. It still fails in another cell, if they were gone and are back, or if they show more often than chance
-    explains. Other findings for which such a cell still fails are named.
+    finding, and those of the same promise and world in which it did not yet. From the next campaign or night on it is
+    shown and counted in these cells, but until that day no command fails because of it. It still fails in another
+    cell, if it was gone and is back, or if it shows more often than chance explains. Other findings for which such a
+    cell still fails are named.
     """
     record = read_campaign_record(directory)
     if record is None:
         raise NamedWronglyError(f"{directory} holds no campaign.json, which says when it began; name a campaign")
     began = datetime.fromisoformat(record.began)
-    until = _day(until_)
+    until = _day(until_) if until_ else max(began.date(), datetime.now(UTC).date()) + timedelta(days=DAYS)
     if until < began.date():
         raise NamedWronglyError(f"--until {until} is before {began.date()}, when {directory} began; name a later day")
     path = into or _beside_the_plan(record)
@@ -82,29 +86,26 @@ def accept(
         Acceptance(
             identity=identity,
             anomaly=anomaly,
-            cells=tuple(named[anomaly, identity, number]),
+            cells=tuple(keys),
             reason=reason,
             owner=owner or _user(),
             until=until,
             since=began,
-            shown={key: runs_showing(cells[key], anomaly, identity) for key in named[anomaly, identity, number]},
-            consequences=tuple(consequences),
+            shown=_shown(cells, (anomaly, identity), keys),
             finding=number,
         )
-        for (anomaly, identity, number), consequences in _consequences(named, cells, directory).items()
+        for (anomaly, identity, number), keys in named.items()
     ]
     add_accepted(path, entries)
-    anomalies = {identity: anomaly for cell in cells.values() for anomaly, identity in cell.shown()}
     lines = [
-        f"accepted until {until}: {words} in {', '.join(entry.cells)}"
+        f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))}"
+        f"{_other_looks(entry, cells)} in {', '.join(entry.cells)}"
         for entry in entries
-        for names in [[(entry.anomaly, entry.identity), *((anomalies[name], name) for name in entry.consequences)]]
-        for words in [", with ".join(" ".join(filter(None, name)) for name in names)]
     ]
     here = [cells[key] for key in dict.fromkeys(key for entry in entries for key in entry.cells)]
     here = accepting(here, read_accepted(path.parent), record.began)
     red = [*red_sentences(here)]
-    rest = [*accept_commands(str(directory), here)]
+    rest = [*accepting_sentences(str(directory), here)]
     terminal.answer({"file": str(path), "accepted": entries, "stays_red": red}, [*lines, *red, *rest, str(path)])
     return EXIT_HELD
 
@@ -142,10 +143,11 @@ def _named(
     keys_here = dict.fromkeys(cell.key for cell in cells)
     if strange := [key for key in only if key not in keys_here]:
         raise NamedWronglyError(unknown_name("cell", strange[0], keys_here))
+    first = _first_anomalies(cells)
     named: dict[_Name, list[str]] = {}
     for what in dict.fromkeys(words):
         mine = {
-            ((anomaly, "", "") if anomaly in {what, identity} else (anomaly, identity, _number(what)), cell.key)
+            ((anomaly, "", "") if anomaly in {what, identity} else (first[identity], identity, _number(what)), cell.key)
             for cell in cells
             if not only or cell.key in only
             for anomaly, identity in cell.shown()
@@ -188,20 +190,27 @@ def _not_here(what: str, cells: Iterable[Cell], directory: Path) -> str:
     )
 
 
-def _consequences(
-    named: Mapping[_Name, Sequence[str]], cells: Mapping[str, Cell], directory: Path
-) -> dict[_Name, list[str]]:
-    """The named findings that follow from no other that is named, with what follows from each."""
-    heads = {
-        identity: name
-        for name, keys in named.items()
-        for key in keys
-        for identity in ([name[1]] if name[1] else cells[key].identities.get(name[0], [name[0]]))
+def _first_anomalies(cells: Iterable[Cell]) -> dict[str, str]:
+    """By identity, the anomaly that names the finding: most runs show it, and of several it is the first."""
+    runs: dict[str, Counter[str]] = {}
+    for cell in cells:
+        for anomaly in sorted(cell.broken, key=list(ANOMALIES).index):
+            for identity, number in cell.identities.get(anomaly, {}).items():
+                runs.setdefault(identity, Counter())[anomaly] += number
+    return {identity: counts.most_common(1)[0][0] for identity, counts in runs.items()}
+
+
+def _shown(cells: Mapping[str, Cell], finding: tuple[str, str], keys: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Count the runs that show the finding, in the cells ``keys`` and where else a run could have shown it."""
+    alike = [(cells[key].world, mattering(cells[key].settings)) for key in keys if finding[1]]
+    return {
+        key: runs_showing(cell, *finding) if key in keys else (0, cell.runs_judged)
+        for key, cell in cells.items()
+        if key in keys or (cell.runs_judged and (cell.world, mattering(cell.settings)) in alike)
     }
-    keys = {key for each in named.values() for key in each}
-    lines = read_lines(directory).lines.values() if verdicts_in(directory) else ()
-    here = (line for line in lines if line.run and f"{line.run.world}/{line.run.cell}" in keys)
-    followed: dict[_Name, list[str]] = {}
-    for head, consequences in consequences_of([*heads], here).items():
-        followed.setdefault(heads[head], []).extend(consequences)
-    return followed
+
+
+def _other_looks(entry: Acceptance, cells: Mapping[str, Cell]) -> str:
+    """Name the other anomalies as which the finding shows."""
+    shown = (anomaly for key in entry.cells for anomaly, identity in cells[key].shown() if identity == entry.identity)
+    return "".join(f", with {anomaly}" for anomaly in dict.fromkeys(shown) if anomaly != entry.anomaly)

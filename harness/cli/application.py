@@ -11,7 +11,7 @@ import msgspec
 
 from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.matrix_table import show_campaign
-from harness.cli.numbers import BoundedNumber
+from harness.cli.numbers import Amount, BoundedNumber
 from harness.cli.terminal import Terminal, WordType, assigned, takes_json
 from harness.plan import Kafka, Plan, Processes, lines_of, parse_plan
 from workloads import ApplicationPlan, ApplicationPromise
@@ -99,7 +99,7 @@ class ApplicationRequest(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--ready", default="", help='A line of its output, or "port:NUMBER"; else its first output.')
 @click.option("--instances", type=BoundedNumber("instances"), default=_OWN.instances, show_default=True)
 @click.option("--families", default=FAMILIES, show_default=True, help="Faults that are drawn together.")
-@click.option("--minutes", type=click.FloatRange(0.1, 600), default=2.0, show_default=True, help="Time under faults.")
+@click.option("--minutes", type=Amount("minutes", 0.1, 600), default=2.0, show_default=True, help="Time under faults.")
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="A setting of the run; may be repeated.")
 @click.option("--environment", multiple=True, metavar="NAME=VALUE", help="A variable of each instance.")
 @click.option("--seed", type=seed_range, help="Draw other faults.")

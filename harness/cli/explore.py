@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from msgspec import json, to_builtins
+from msgspec import convert, json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.numbers import WholeNumber
-from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
+from harness.cli.numbers import WholeNumber, seconds_type
+from harness.cli.terminal import Terminal, WordType, assigned, path_type, takes_json
 from harness.cli.workers import workers_option
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.ground.machine.versions import cores, own_version
@@ -47,11 +47,9 @@ _RULES = tuple(dict.fromkeys([*RULES, PERMITTED, *TRANSACTION_RULES, *GROUP_RULE
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting: missed.epoch=kafka.")
 @click.option("--bug", metavar="NAME", help="A planted bug: short for --set planted.bug=NAME.")
 @workers_option
-@click.option(
-    "--states", type=WholeNumber(1), default=2**62, help="Stop after the level that has this number of states."
-)
-@click.option("--seconds", type=seconds_type, default=float("inf"), help="Stop after this number of seconds.")
-@click.option("--memory", type=WholeNumber(1), default=2**40, help="Stop where a process has this number of MB.")
+@click.option("--states", type=WholeNumber(1, 10**12), help="Stop after the level that has this number of states.")
+@click.option("--seconds", type=seconds_type, help="Stop after this number of seconds.")
+@click.option("--memory", type=WholeNumber(1, 10**9), help="Stop where a process has this number of MB.")
 @click.option(
     "--rule",
     "rules",
@@ -72,9 +70,9 @@ def explore(
     settings: Sequence[str],
     bug: str | None,
     workers: int | None,
-    states: int,
-    seconds: float,
-    memory: int,
+    states: int | None,
+    seconds: float | None,
+    memory: int | None,
     rules: Sequence[str],
     file: Path | None,
     names: bool,
@@ -96,7 +94,8 @@ def explore(
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     if file is not None:
         check_writable("--story", file)
-    limits = Limits(states, seconds, memory << 20)
+    asked = {"states": states, "seconds": seconds, "memory_bytes": memory and memory << 20}
+    limits = convert({name: limit for name, limit in asked.items() if limit is not None}, Limits)
     result = exhaust(
         chosen,
         limits=limits,

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from checkers import counted
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, takes_json
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.lab.findings import (
@@ -51,7 +52,7 @@ _SAYS: Final = {
     metavar="DIR",
     help="Put what is in DIR before the release's own classes, or the client library; see `ackproof cure`.",
 )
-@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Play it so often.")
+@click.option("--runs", type=WholeNumber(1, 1000), default=1, show_default=True, help="Play it so often.")
 @takes_json
 def finding(
     terminal: Terminal,

@@ -9,8 +9,8 @@ import click
 
 from checkers import counted
 from harness.cli.campaign import seed_range
-from harness.cli.numbers import WholeNumber
-from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
+from harness.cli.numbers import WholeNumber, seconds_type
+from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.cli.workers import chosen_workers, master_option, workers_option
 from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.ground.machine.spread import Workers
@@ -40,13 +40,17 @@ TEXT_MAX: Final = 160
 @click.option("--as-is", is_flag=True, help="Hunt in the code as it is until something is found, as for a bug.")
 @click.option(
     "--clean",
-    type=WholeNumber(1),
+    type=WholeNumber(1, 10**9),
     metavar="N",
     help="Perform N runs of the code as it is, of every family, and go on after a finding.",
 )
 @click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this portfolio; may be repeated.")
 @click.option(
-    "--run", "number", type=WholeNumber(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
+    "--run",
+    "number",
+    type=WholeNumber(0, 10**9),
+    metavar="N",
+    help="Only this run of one --portfolio, as hunts name it.",
 )
 @click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Seconds of one core for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)

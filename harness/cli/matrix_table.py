@@ -10,7 +10,7 @@ from typing import Final
 from rich.markup import escape
 
 from checkers import Cell, wedged_clients
-from harness.campaigns.comparison import accept_commands, accepted_sentences, expected_sentences, offered_sentences
+from harness.campaigns.comparison import accepted_sentences, accepting_sentences, expected_sentences, offered_sentences
 from harness.campaigns.report import application_sentences, legend_of, style_of, terminal_colour
 from harness.cli.terminal import Terminal
 from harness.ground.errors import AckproofError, ResultsError
@@ -38,7 +38,7 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
     for sentence in matrix.left_out_sentences():
         terminal.say(sentence)
     offered = offered_sentences(directory, matrix.cells, _record(directory))
-    accepting = accept_commands(str(directory), matrix.cells)
+    accepting = accepting_sentences(str(directory), matrix.cells)
     for sentence in (*accepted_sentences(matrix.cells), *accepting, *offered):
         terminal.say(sentence)
     if unfinished := _unfinished(directory, matrix.cells):

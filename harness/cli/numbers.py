@@ -1,8 +1,9 @@
-"""Whole numbers among options: click's types for them, with the words that plans have for what is wrong."""
+"""Numbers among options: click's types for them, with the words that plans have for what is wrong."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Final
 
 import click
 
@@ -10,10 +11,35 @@ from harness.plan import BOUNDS
 from workloads import shown
 
 
-class WholeNumber(click.IntRange):
-    """A whole number from ``least`` on, to ``most`` where there is one."""
+class Amount(click.FloatRange):
+    """A number of ``units`` from ``least`` to ``most``. A limit that is no number would never be reached."""
 
-    def __init__(self, least: int, most: int | None = None) -> None:
+    def __init__(self, units: str, least: float, most: float) -> None:
+        super().__init__(least, most)
+        self._units, self._least, self._most = units, least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """See click: the number, or a usage error."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not number >= self._least:
+            words = f"takes a number of {self._units}, {self._least:g} or more, not {shown(str(value))}"
+            self.fail(words, param, ctx)
+        if number > self._most:
+            self.fail(f"{number:g} is too large; the most is {self._most:g} {self._units}", param, ctx)
+        return number
+
+
+#: The seconds that a command may take: thirty days at most.
+seconds_type: Final = Amount("seconds", 0, 30 * 86_400)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number from ``least`` to ``most``."""
+
+    def __init__(self, least: int, most: int) -> None:
         super().__init__(least, most)
         self._least, self._most = least, most
 
@@ -30,8 +56,7 @@ class WholeNumber(click.IntRange):
     def _problem(self, number: int) -> str | None:
         if number < self._least:
             return f"{number} is too small; the least is {self._least}"
-        too_large = self._most is not None and number > self._most
-        return f"{number} is too large; the most is {self._most}" if too_large else None
+        return f"{number} is too large; the most is {self._most}" if number > self._most else None
 
 
 class BoundedNumber(WholeNumber):

@@ -14,6 +14,7 @@ from typing import Final, TextIO
 import click
 
 from harness.cli.kafka import provide
+from harness.cli.numbers import Amount
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.ground.errors import EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.ground.machine.versions import own_version, this_machine
@@ -42,7 +43,11 @@ _LOOK_EVERY_S: Final = 1.0
 @click.command()
 @click.argument("version", required=False)
 @click.option(
-    "--minutes", type=click.FloatRange(0), default=40.0, show_default=True, help="How long plays may take together."
+    "--minutes",
+    type=Amount("minutes", 0, 30 * 1440),
+    default=40.0,
+    show_default=True,
+    help="How long plays may take together.",
 )
 @click.option(
     "--against",

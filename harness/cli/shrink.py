@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import Terminal, path_type, seconds_type, takes_json
+from harness.cli.numbers import seconds_type
+from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.ground.errors import EXIT_HELD
 from harness.lab.search import shrink_run
 

@@ -46,7 +46,9 @@ SEEDS: Final = 2**48
 @click.option("--disk", help=f"The largest size of the soak's directory.  [default: {DISK}]")
 @click.option("--memory", help="The most memory of all its processes; by default what the machine has.")
 @click.option(
-    "--tries", type=WholeNumber(0), help=f"How often a finding of a real world is tried again.  [default: {TRIES}]"
+    "--tries",
+    type=WholeNumber(0, 1000),
+    help=f"How often a finding of a real world is tried again.  [default: {TRIES}]",
 )
 @click.option("--seed", type=seed_range, help="Draw turns and runs from this; by default each soak has a new one.")
 @out_option

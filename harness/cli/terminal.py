@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 import sys
 import textwrap
@@ -25,7 +24,7 @@ from harness.cli.shown_progress import printable, progress_for
 from harness.ground.errors import PlanError
 from harness.ground.progress import Progress
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
-from workloads import shown, unknown_name
+from workloads import unknown_name
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
@@ -48,22 +47,6 @@ _NOT_ASCII: Final = re.compile("[^\x00-\x7f]+")
 RESULTS: Final = Path("results")
 
 path_type = click.Path(path_type=Path)
-
-
-class _Seconds(click.FloatRange):
-    """Seconds from 0 on; ``inf`` is no limit. A limit that is no number would never be reached."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
-        if not seconds >= 0:
-            self.fail(f"takes a number of seconds, 0 or more, not {shown(str(value))}", param, ctx)
-        return seconds
-
-
-seconds_type = _Seconds(0)
 
 
 class WordType(click.Choice[str]):

@@ -121,8 +121,11 @@ def upgrade(
     with --change one that brings a setting. See docs/guides/upgrade.md.
     """
     request = msgspec.convert(options, UpgradeRequest)
-    plan = request.plan(assigned(settings), assigned(changes, "--change"))
-    directory, report = perform_stages(terminal, plan, plan.runs(), out)
+    try:
+        plan = request.plan(assigned(settings), assigned(changes, "--change"))
+        directory, report = perform_stages(terminal, plan, plan.runs(), out)
+    except PlanError as error:
+        raise PlanError(str(error).replace("duration_ms", "--duration-ms")) from error
     certificates = certificates_in(directory)
     lines = [line for certificate in certificates for line in as_lines(certificate)]
     terminal.answer(certificates, [*lines, str(report)])

@@ -62,7 +62,7 @@ def parse_accepted(text: str, file: str) -> list[Acceptance]:
         if entry.anomaly not in {"", Outcome.STALLED, *ANOMALIES}:
             raise (here / "anomaly").wrong(unknown_name("anomaly", entry.anomaly, ANOMALIES))
         for cell, (runs, of_all) in entry.shown.items():
-            if not 0 < runs <= of_all:
+            if not 0 <= runs <= of_all or not of_all:
                 raise (here / "shown" / cell).wrong(
                     f"takes how many runs showed it, and of how many, not {runs}, {of_all}"
                 )

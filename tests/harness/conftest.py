@@ -1,7 +1,10 @@
 """Ports for tests that listen, and releases of Apache Kafka for those that start it."""
 
 import os
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -41,3 +44,21 @@ def kafka_release() -> Callable[[str], Installation]:
 def real_kafka(kafka_release: Callable[[str], Installation]) -> Installation:
     """The default release."""
     return kafka_release(DEFAULT_VERSION)
+
+
+@pytest.fixture
+def plain_server(ports: Ports) -> Iterator[str]:
+    """A server that does not understand TLS: it hangs up."""
+    host, port = ports.take("127.0.0.1")
+    with socket.create_server((host, port)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(1_000)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"{host}:{port}"
+        server.shutdown(socket.SHUT_RDWR)

@@ -1,9 +1,14 @@
 """Campaigns and nights beside each other: their cells, the anomalies of each cell, and when one night is worse."""
 
-from harness.campaigns.comparison.acceptance import accept_command, accept_commands, accepted_sentences, red_sentences
+from harness.campaigns.comparison.acceptance import (
+    accept_commands,
+    accepted_sentences,
+    accepting_sentences,
+    each_accept_command,
+    red_sentences,
+)
 from harness.campaigns.comparison.cell_anomalies import CellAnomaly, CellFinding, FindingStatus, cell_anomalies_of
 from harness.campaigns.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
-from harness.campaigns.comparison.consequences import consequences_of
 from harness.campaigns.comparison.expectations import expected_sentences, unexpected
 from harness.campaigns.comparison.finding_sentences import cells_by_status, finding_sentences
 from harness.campaigns.comparison.findings import (
@@ -32,14 +37,14 @@ __all__ = [
     "FindingStatus",
     "Ran",
     "Results",
-    "accept_command",
     "accept_commands",
     "accepted_sentences",
+    "accepting_sentences",
     "cell_anomalies_of",
     "cells_by_status",
     "compare_results",
-    "consequences_of",
     "differing",
+    "each_accept_command",
     "expected_sentences",
     "figures_of",
     "finding_sentences",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from checkers import AcceptanceStatus, AcceptedFinding, Cell, counted
@@ -20,25 +21,38 @@ _HEADS: Final = {
 }
 
 
-def accept_command(directory: str, identities: Iterable[str]) -> str:
-    """The command that accepts findings of the campaign in ``directory``."""
-    few = list(dict.fromkeys(identities))[:LISTED_MAX]
-    return command("accept", directory, *few, "--reason", "WHY", "--until", "DAY")
+def accept_commands(directory: str, cell: Cell) -> list[str]:
+    """A command for each finding that is red in ``cell``: it accepts it, as a campaign in ``directory`` showed it."""
+    red = dict.fromkeys(identity for _, identity in cell.red())
+    return [command("accept", directory, identity) for identity in list(red)[:LISTED_MAX]]
 
 
-def accept_commands(directory: str, cells: Iterable[Cell]) -> Iterator[str]:
-    """Two lines for each cell that is red: the command that accepts what is red there."""
-    for cell in [cell for cell in cells if cell.red()][:LISTED_MAX]:
+def each_accept_command(directory: str, cells: Iterable[Cell]) -> Iterator[tuple[Cell, list[str]]]:
+    """The cells that are red, and of their commands those that stand at no cell before."""
+    told: set[str] = set()
+    for cell in cells:
+        if commands := [words for words in accept_commands(directory, cell) if words not in told]:
+            told.update(commands)
+            yield cell, commands
+
+
+def accepting_sentences(directory: str, cells: Iterable[Cell]) -> Iterator[str]:
+    """Lines for cells that are red: the commands that accept what is red there, each once."""
+    for cell, commands in islice(each_accept_command(directory, cells), LISTED_MAX):
         yield f"To accept what {cell.key} shows until a day:"
-        yield f"  {accept_command(directory, (identity for _, identity in cell.red()))}"
+        yield from (f"  {words}" for words in commands)
 
 
 def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
-    """A line for each finding that ``accepted.toml`` names, failing ones first, and how many of them are accepted."""
+    """A line for each finding that ``accepted.toml`` names, failing ones first, and how many of them are accepted.
+
+    A finding that shows as several anomalies has one line.
+    """
     all_cells = list(cells)
-    named = [(finding, cell) for cell in all_cells for finding in cell.accepted]
     order = list(_HEADS)
-    named.sort(key=lambda each: order.index(AcceptanceStatus(each[0].status)))
+    each = [(finding, cell) for cell in all_cells for finding in cell.accepted]
+    each.sort(key=lambda both: order.index(AcceptanceStatus(both[0].status)), reverse=True)
+    named = list({(cell.key, finding.identity): (finding, cell) for finding, cell in each}.values())[::-1]
     yield from (_line(finding, cell) for finding, cell in named[:LISTED_MAX])
     if len(named) > LISTED_MAX:
         yield f"... and {len(named) - LISTED_MAX:,} more such findings."

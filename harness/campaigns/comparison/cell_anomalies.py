@@ -1,9 +1,7 @@
 """Anomalies that no promise permits, cell by cell, over several nights: new, known, back, gone or not looked for.
 
-A finding is one anomaly in one scenario of faults. One defect that forty scenarios meet is forty findings, and which of
-the rare ones a night shows is chance. Whether a cell shows the anomaly at all is much less so. So the cell and its
-anomaly have a status, which decides when a night is worse (:mod:`harness.campaigns.comparison.changes`). Findings are a
-list inside.
+A cell and its anomaly have a status, which decides when a night is worse (:mod:`harness.campaigns.comparison.changes`).
+Findings are a list inside: an anomaly has several where a run can tell their causes apart.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers import Cell, Outcome, proportion
+from checkers import Cell, Outcome, more_often, proportion
 from harness.campaigns.comparison.findings import ComparedFinding, Example, Results, smallest
 from harness.campaigns.comparison.settings import differing
 from workloads import spelled
@@ -23,7 +21,8 @@ from workloads import spelled
 class FindingStatus(StrEnum):
     """The status of an anomaly of a cell in the latest night, after earlier ones with the same settings in this cell.
 
-    * ``new``: no earlier night showed it there, and one of its findings was seen in no cell of any earlier night.
+    * ``new``: no earlier night showed it there, and one of its findings was seen in no cell of any earlier night, or
+      more runs of this cell show it than chance explains.
     * ``known``: the night before showed it there; or all its findings are known from other cells.
     * ``back``: an earlier night showed it there, the night before did not.
     * ``gone``: an earlier night showed it there, and this one did not, though it put the cell to the test.
@@ -155,13 +154,22 @@ def _shown_now(name: _Name, now: _Night, nights: Sequence[_Night]) -> CellAnomal
     new = identities - {identity for night in nights for identity in night.results.findings or ()}
     if having:
         status = FindingStatus.KNOWN if having[-1] is nights[-1] else FindingStatus.BACK
-    elif new:
+    elif new or any(_grown(name, now, night) for night in nights):
         status = FindingStatus.NEW
     else:
         before = (nights[-1].results.findings or {}).keys()
         status = FindingStatus.KNOWN if identities & before else FindingStatus.BACK
     anomaly = _anomaly(name, now, status, first=having[0] if having else now, seen=True, new=new)
     return msgspec.structs.replace(anomaly, findings=[*anomaly.findings, *unseen.values()])
+
+
+def _grown(name: _Name, now: _Night, before: _Night) -> bool:
+    """True where chance does not explain that the cell shows now what it did not ``before`` with these settings."""
+    cell, silent = now.results.cells[name.cell], before.results.cells.get(name.cell)
+    if silent is None or differing(silent, cell).settings:
+        return False
+    runs = max(finding.runs[name.cell] for finding in now.shown[name])
+    return more_often((0, silent.runs_judged), (runs, max(runs, cell.runs_judged)))
 
 
 def _silent(name: _Name, last: _Night, now: _Night, nights: Sequence[_Night]) -> CellAnomaly:

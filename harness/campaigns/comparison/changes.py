@@ -13,8 +13,8 @@ runs do not say which is worse **differ**. Times are maxima, which have no inter
 
 An anomaly that no promise permits and that is new in its cell (:mod:`harness.campaigns.comparison.cell_anomalies`)
 makes B worse, in whatever cell, unless it is accepted there (``accepted.toml`` of B): what would be worse by nothing
-else is **accepted**. Another scenario that shows an anomaly which the cell had in A does not: which of many show it is
-chance.
+else is **accepted**. Another finding of an anomaly which the cell had in A does not: which of several a few runs show
+is chance.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers import Cell, counted
-from harness.campaigns.comparison.acceptance import LISTED_MAX, accept_command
+from harness.campaigns.comparison.acceptance import LISTED_MAX, each_accept_command
 from harness.campaigns.comparison.cell_anomalies import CellAnomaly, CellFinding, Chance, FindingStatus
 from harness.campaigns.comparison.findings import Example, smallest
 from harness.ground.machine.this_call import command
@@ -30,18 +30,19 @@ def finding_sentences(kinds: Iterable[CellAnomaly], after: str, cells: Iterable[
     """Some lines for each cell and status: what, the smallest run with its scenarios, the command that shows it again.
 
     ``after`` is the directory of the latest night, ``cells`` are its own: what is red there has the command that
-    accepts it.
+    accepts it, a finding of several cells at the first of them.
     """
-    red = {(cell.key, identity) for cell in cells for _, identity in cell.red()}
     together: dict[tuple[FindingStatus, str, str], list[CellAnomaly]] = {}
     for anomaly in sorted(kinds, key=lambda anomaly: list(_BEFORE_CELL).index(anomaly.status)):
         together.setdefault((anomaly.status, anomaly.cell, anomaly.why), []).append(anomaly)
+    shown = {cell.key: cell for cell in cells}
+    red = dict.fromkeys(key for status, key, _ in together if status not in _SILENT and key in shown)
+    commands = {cell.key: words for cell, words in each_accept_command(after, [shown[key] for key in red])}
     for anomalies in list(together.values())[:LISTED_MAX]:
         yield _head(anomalies)
         yield from _silence(anomalies) if anomalies[0].status is FindingStatus.GONE else _again(anomalies, after)
-        here = [finding.identity for each in anomalies for finding in each.findings if finding.seen]
-        if unaccepted := [identity for identity in here if (anomalies[0].cell, identity) in red]:
-            yield f"  {accept_command(after, unaccepted)}"
+        if anomalies[0].status not in _SILENT:
+            yield from (f"  {words}" for words in commands.pop(anomalies[0].cell, ()))
     if len(together) > LISTED_MAX:
         yield f"... and {len(together) - LISTED_MAX:,} more such cells."
 

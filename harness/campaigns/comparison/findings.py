@@ -120,14 +120,19 @@ class RunFinding(NamedTuple):
 
 
 def shown_by(line: VerdictLine) -> Iterator[RunFinding]:
-    """Name the findings of one run. What nothing permits is always named, by its anomaly where it has no identity."""
+    """Name the defects of one run, each once, by its first anomaly; what nothing permits before what something does.
+
+    What nothing permits is always named, by its anomaly where it has no identity.
+    """
     if (judgement := line.judgement) is None:
         return
     identities = judgement.identities or _identified(line)
-    for anomaly in judgement.permitted:
-        yield from (RunFinding(identity, anomaly, permitted=True) for identity in identities.get(anomaly, ()))
-    for anomaly in judgement.broken:
-        yield from (RunFinding(identity, anomaly, permitted=False) for identity in identities.get(anomaly, (anomaly,)))
+    identities = identities | {name: [name] for name in judgement.broken if name not in identities}
+    told: set[str] = set()
+    for counted, permitted in ((judgement.broken, False), (judgement.permitted, True)):
+        for anomaly in filter(counted.__contains__, identities):
+            yield from (RunFinding(name, anomaly, permitted) for name in identities[anomaly] if name not in told)
+            told.update(identities[anomaly])
     if judgement.stalled:
         yield RunFinding(Outcome.STALLED, Outcome.STALLED, permitted=False)
 

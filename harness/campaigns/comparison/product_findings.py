@@ -114,4 +114,4 @@ def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRe
         words = command("accept", str(directory), number)
         more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
         yield f"{keys[0]}{more}: maybe finding {number}, {finding.title} (docs/findings/{finding.page})."
-        yield f"  if it is, you can accept it until a day: {words} --reason WHY --until DAY"
+        yield f"  if it is, you can accept it until a day: {words}"

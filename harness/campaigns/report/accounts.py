@@ -23,7 +23,7 @@ from checkers import (
     WriteView,
     latest_receipts,
 )
-from harness.campaigns.comparison import accept_command
+from harness.campaigns.comparison import accept_commands
 from harness.campaigns.report.finding_chart import FindingChart, finding_chart
 from harness.campaigns.report.loading import CampaignFiles
 from harness.campaigns.report.loss_chart import loss_chart
@@ -53,8 +53,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     ``chart`` is a drawing as SVG, empty where there is nothing to draw or no room, and ``has_offsets`` says that it has
     its lower panel; ``chart_words`` explain it where it is another one than that of a write; ``over_time`` is that of
     the whole run; ``explanation`` is what ``ackproof explain`` left;
-    ``command`` reruns the run; ``accept`` accepts what is red in the cell, "" where nothing is; ``finding`` are the
-    plain ones of the checker's fields.
+    ``command`` reruns the run; each line of ``accept`` accepts a finding that is red in the cell, "" where nothing is;
+    ``finding`` are the plain ones of the checker's fields.
     """
 
     cell: Cell
@@ -128,7 +128,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),
         command=rerun_command(files.directory, cell, witness),
-        accept=accept_command(str(files.directory), (name for _, name in cell.red())) if cell.red() else "",
+        accept="\n".join(accept_commands(str(files.directory), cell)),
         finding=plain_fields(finding),
         anomaly=witness.anomaly,
         run=witness.run,

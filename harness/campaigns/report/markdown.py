@@ -123,7 +123,7 @@ def _defects(accounts: Sequence[Account]) -> Iterator[str]:
             "",
             f"    {' '.join(account.command.splitlines())}",
             "",
-            *([f"Accept what the cell shows: `{account.accept}`", ""] if account.accept else []),
+            *(line for words in account.accept.splitlines() for line in (f"Accept what the cell shows: `{words}`", "")),
             "</details>",
         )
     if len(accounts) > _ACCOUNTS_MAX:

@@ -30,8 +30,10 @@ _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
 
-#: The shortest time that a soak may be asked for.
+#: The shortest and the longest time that a soak may be asked for, and the largest size.
 SECONDS_MIN: Final = 1.0
+SECONDS_MAX: Final = 366 * 86_400.0
+BYTES_MAX: Final = 2**60
 #: The share of the machine's memory that must be free before one more run begins.
 FREE_SHARE_MIN: Final = 0.05
 _BLOCK_BYTES: Final = 512
@@ -41,7 +43,7 @@ def seconds_of(text: str) -> float:
     """``8h``, ``90m``, ``1h30m`` or ``45s`` in seconds.
 
     Raises:
-        NamedWronglyError: it is no duration, or none in which anything could be done.
+        NamedWronglyError: it is no duration, or none that anybody can mean.
     """
     asked = text.strip().lower()
     if not _DURATION.fullmatch(asked):
@@ -49,6 +51,8 @@ def seconds_of(text: str) -> float:
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(asked))
     if seconds < SECONDS_MIN:
         raise NamedWronglyError(f'"{text}" is too short for one run; write 1s or more, for example 8h, 90m or 45s')
+    if seconds > SECONDS_MAX:
+        raise NamedWronglyError(f'"{text[:40]}" is too long; write a year or less, for example 30d, 8h or 90m')
     return seconds
 
 
@@ -56,12 +60,14 @@ def bytes_of(text: str) -> int:
     """``5GB`` or ``500MB`` in bytes.
 
     Raises:
-        NamedWronglyError: it is no size.
+        NamedWronglyError: it is no size, or none that a machine has.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].upper() not in _BYTES:
         raise NamedWronglyError(f'"{text}" is not a size; write a number with its unit, for example 5GB or 500MB')
-    return round(float(match[1]) * _BYTES[match[2].upper()])
+    if (size := float(match[1]) * _BYTES[match[2].upper()]) > BYTES_MAX:
+        raise NamedWronglyError(f'"{text[:40]}" is more than any machine has; write a smaller size, for example 5GB')
+    return round(size)
 
 
 def megabytes(count: int) -> str:

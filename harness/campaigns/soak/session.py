@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -185,11 +186,16 @@ class _Session:
 
 def _line(beat: SoakHeartbeat) -> str:
     """A heartbeat for people."""
-    left = "" if beat.left_s is None else f", {beat.left_s / 60:.0f} min left"
+    left = "" if beat.left_s is None else f", {time_left(beat.left_s)}"
     return (
         f"{counted(beat.runs, 'run')} judged, {counted(len(beat.findings), 'finding')}, {len(beat.running)} running, "
         f"{beat.disk_bytes / 1e6:,.0f} MB of disk, {beat.memory.total / 1e6:,.0f} MB of memory{left}"
     )
+
+
+def time_left(seconds: float) -> str:
+    """The words for the time that is left: minutes, and below ten of them seconds."""
+    return f"{seconds / 60:,.0f} min left" if seconds >= 600 else f"{math.ceil(seconds)} s left"
 
 
 @contextmanager

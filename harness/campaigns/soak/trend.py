@@ -10,9 +10,9 @@ from checkers import SITUATIONS, matrix_of
 from harness.campaigns.comparison import (
     CellAnomaly,
     FindingStatus,
-    accept_command,
     cell_anomalies_of,
     cells_by_status,
+    each_accept_command,
 )
 from harness.campaigns.report import card_table, page_style, trend_chart
 from harness.campaigns.soak.nights import Night, accumulated
@@ -59,14 +59,14 @@ def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[Ce
     return path
 
 
-def _accepting(directory: str, anomalies: Sequence[CellAnomaly], night: Night) -> dict[int, str]:
-    """The command that accepts what a red cell shows, by the number of the row of its last red anomaly."""
-    commands: dict[int, str] = {}
-    for cell in night.results.cells.values():
+def _accepting(directory: str, anomalies: Sequence[CellAnomaly], night: Night) -> dict[int, Sequence[str]]:
+    """The commands that accept what a red cell shows, each once, by the number of the row of its last red anomaly."""
+    commands: dict[int, Sequence[str]] = {}
+    for cell, accepting in each_accept_command(directory, night.results.cells.values()):
         red = dict(cell.red())
         rows = [number for number, shown in enumerate(anomalies) if shown.cell == cell.key and shown.anomaly in red]
         if rows:
-            commands[rows[-1]] = accept_command(directory, (identity for _, identity in cell.red()))
+            commands[rows[-1]] = accepting
     return commands
 
 

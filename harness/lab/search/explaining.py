@@ -108,7 +108,7 @@ def _narration(
 ) -> tuple[Narration, Finding | None]:
     """The narration of the first finding of its kind whose fate is the same, and that finding."""
     listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
-    alike = [other for other in listed if not finding.fate or other.mark == finding.fate]
+    alike = [other for other in listed if finding.fate in {"", getattr(other, "fate", "")}]
     if not alike:
         return Narration(None, [finding.in_words()]), None
     first = alike[0]

@@ -17,6 +17,11 @@ from workloads import reason_of
 
 #: The wait for a server that gave no answer, to see why.
 _TOUCH_LIMIT_S: Final = 2.0
+#: The question of a client without TLS and SASL for all topics (Metadata, version 1), with its length before it. A
+#: broker that wants SASL hangs up on it, one that wants TLS answers with an alert; no answer of a broker begins so.
+_QUESTION: Final = bytes.fromhex("0000000e 00030001 00000000 ffff ffffffff")
+_ALERT: Final = b"\x15"
+_HANGS_UP: Final = "does not let this client in"
 
 
 @contextmanager
@@ -33,8 +38,9 @@ def reached(world: Existing) -> Iterator[Administration]:
         try:
             yield administration
         except UnansweredError as error:
-            reasons = "; ".join(map(why_silent, world.bootstrap))
-            raise NotReachableError(f"no server answers: {reasons}; check the addresses and the network") from error
+            reasons = [why_silent(server) for server in world.bootstrap]
+            kind = AccessError if any(_HANGS_UP in reason for reason in reasons) else NotReachableError
+            raise kind(f"no server answers: {'; '.join(reasons)}; check the addresses and the network") from error
         except KafkaError as error:
             raise AccessError(
                 f"the cluster refused a request ({named(error)}); its user needs Describe and DescribeConfigs on "
@@ -52,11 +58,23 @@ def why_silent(server: str) -> str:
     """The reason of a server ("host:port") that gives no answer: its name, its port, or itself."""
     host, _, port = server.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S):
-            return f"{server} accepts connections but does not answer as a broker; does it need TLS or SASL (--access)?"
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S) as connection:
+            how = _HANGS_UP if _hangs_up(connection) else "does not answer as a broker"
+            return f"{server} accepts connections but {how}; does it need TLS or SASL (--access)?"
     except socket.gaierror:
         return f"the name {host} does not resolve"
     except ConnectionRefusedError:
         return f"{server} refuses connections, so no process listens there"
     except OSError as error:
         return f"{server} cannot be reached ({reason_of(error)})"
+
+
+def _hangs_up(connection: socket.socket) -> bool:
+    """True where the server ends the connection of a client that uses neither TLS nor SASL; a slow one is silent."""
+    try:
+        connection.sendall(_QUESTION)
+        return connection.recv(1) in {b"", _ALERT}
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True

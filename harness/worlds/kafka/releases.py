@@ -9,6 +9,8 @@ from harness.ground.errors import PlanError
 
 #: The default: the newest release that was seen to work.
 DEFAULT_VERSION: Final = "4.3.1"
+#: The last lines of major releases that are complete: no release beyond them can come any more.
+LAST_LINES: Final = {0: 11, 1: 1, 2: 8, 3: 9}
 #: The oldest release that starts without ZooKeeper as production software (KIP-833).
 KRAFT_SINCE: Final = (3, 3, 0)
 #: The first release without ZooKeeper.
@@ -65,7 +67,7 @@ def parse_version(text: str) -> Version:
     """A version as people write it.
 
     Raises:
-        PlanError: it is not a version.
+        PlanError: it is not a version, or of a line that Apache Kafka never had.
     """
     version = Version(*(int(part) for part in text.split("."))) if VERSION.fullmatch(text) else None
     if version is None or str(version) != text:
@@ -73,6 +75,9 @@ def parse_version(text: str) -> Version:
             f'"{text}" is not a version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}, or four '
             "before 1.0, for example 0.11.0.3"
         )
+    major, minor = version[:2]
+    if minor > (last := LAST_LINES.get(major, minor)):
+        raise PlanError(f"there is no Apache Kafka {text}: the last releases of {major} are those of {major}.{last}")
     return version
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from checkers import Acceptance, AcceptanceStatus, Cell, DatedCell, accepting, matrix_of, still_back
 from checkers.verdicts.acceptance import acceptance_words, missed_by_chance
+from tests.checkers.findings import a_finding
 from tests.harness.campaigns.comparison.conftest import STRONG, night, run_lines
 
 KEY = "simulated/c/kill"
@@ -48,7 +49,7 @@ def test_a_cell_whose_findings_are_all_accepted_is_excused_and_stays_broken() ->
 
 
 def test_one_finding_that_is_not_accepted_keeps_the_cell_red() -> None:
-    both = night("n", run_lines(STRONG, losing=1), run_lines(STRONG, losing=2, story="follower")).cells[KEY]
+    both = night("n", run_lines(STRONG, losing=1), run_lines(STRONG, losing=2, mark="in the log")).cells[KEY]
     cell = judged(both, entry())
     assert (cell.excused, status(cell)) == (False, ["accepted"])
     assert matrix_of([cell]).verdict.exit_code == 1
@@ -100,12 +101,31 @@ def test_a_finding_that_shows_in_more_runs_than_chance_explains_is_red(
         assert acceptance_words(cell) == f"{words} (ann: KAFKA-1)"
 
 
-def test_consequences_are_accepted_with_their_finding_and_grow_as_it_does() -> None:
-    both = night("n", run_lines(STRONG, losing=2), run_lines(STRONG, losing=2, anomaly="unseen")).cells[KEY]
-    (unseen,) = both.identities["unseen"]
-    assert not judged(both, entry()).excused
-    assert judged(both, entry(consequences=(unseen,), shown={KEY: (2, 6)})).excused
-    assert status(judged(both, entry(consequences=(unseen,), until=date(2027, 1, 1)))) == ["expired", "expired"]
+@pytest.mark.parametrize(
+    ("silent", "losing", "expected"),
+    [(20, 1, "accepted"), (20, 3, "accepted"), (20, 20, "more often"), (1, 6, "accepted")],
+)
+def test_where_it_was_not_seen_it_is_accepted_until_it_shows_more_often_than_chance_explains(
+    silent: int, losing: int, expected: str
+) -> None:
+    elsewhere = entry(cells=("simulated/other/kill",), shown={"simulated/other/kill": (1, 20), KEY: (0, silent)})
+    assert status(judged(cell_of(runs=20, losing=losing), elsewhere)) == [expected]
+
+
+def test_a_finding_that_shows_as_another_anomaly_too_is_accepted_with_it() -> None:
+    runs = run_lines(
+        STRONG,
+        counts={"lost-write": 1, "unseen": 1},
+        anomalies={
+            "lost-write": [a_finding("lost-write", key="ackproof-0", value=7)],
+            "unseen": [a_finding("unseen", key="ackproof-0", messages=[7])],
+        },
+    )
+    both = night("n", runs).cells[KEY]
+    assert {*both.identities} == {"lost-write", "unseen"}
+    assert status(judged(both, entry())) == ["accepted", "accepted"]
+    assert judged(both, entry(identity="", anomaly="lost-write")).excused
+    assert status(judged(both, entry(until=date(2027, 1, 1)))) == ["expired", "expired"]
 
 
 def test_silence_of_a_rare_finding_or_of_runs_that_prove_nothing_is_not_freedom() -> None:

@@ -665,6 +665,12 @@ def test_cells_of_the_plan_that_had_no_run_are_not_exercised() -> None:
     assert (broken.exit_code, broken.sentence[:34]) == (1, "A promise was broken in 1 of 96 ce")
 
 
+def test_other_cells_with_a_broken_promise_are_said_to_be_cells() -> None:
+    lost = [run(SAFE, verdict(lost_write=1), cell=f"c{number}/kill") for number in range(3)]
+    assert ", and in 1 more cell." in summarise(build_cells(lost[:2])).sentence
+    assert ", and in 2 more cells." in summarise(build_cells(lost)).sentence
+
+
 @pytest.mark.parametrize(
     ("runs", "ending"),
     [

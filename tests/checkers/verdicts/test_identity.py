@@ -1,4 +1,4 @@
-"""One defect has one identity in all runs that show it; another story, setting, anomaly or fate is another defect."""
+"""One defect has one identity in all runs that show it; another setting, anomaly, write or mark is another defect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from checkers.anomalies.lost_write import LostWrite
 from checkers.verdicts import copies, promises
 from checkers.verdicts.identity import LATER, MATTERING, identity
 from checkers.verdicts.judgement import judge
+from checkers.verdicts.moments import MarkedMoment
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.findings import a_finding
 from tests.checkers.in_memory import judge_events
@@ -19,20 +22,26 @@ from tests.nemesis.receipt_factory import a_receipt
 from workloads.settings import Settings
 
 A1 = Settings(acks=1)
+STRONG = Settings(min_insync_replicas=2)
 
 
-def lossy(
-    times_us: tuple[int | None, ...] = (1_500_000,), *, anomaly: str = "lost-write", fate: str = "", **receipt: Any
-) -> Verdict:
-    """One finding at each of the moments, in a run with a fault from second 1 to second 2 and another far later."""
-    later = a_receipt(sequence=1, group=1, story="pause-all", fault="pause", begun_us=7_000_000, ended_us=8_000_000)
+def lossy(*, anomaly: str = "lost-write", value: int = 7, **told: Any) -> Verdict:
+    """One finding, in a run with a fault."""
+    finding = a_finding(anomaly, **{"key": "t-0", "value": value, "messages": [value], "skipped": [value]} | told)
     return Verdict(
         history="",
         valid=False,
-        counts={anomaly: len(times_us)},
-        anomalies={anomaly: [a_finding(anomaly, key="t-0", value=n, fate=fate) for n in times_us]},
-        times_us={anomaly: list(times_us)},
-        faults=[a_receipt(**receipt), later],
+        counts={anomaly: 1},
+        anomalies={anomaly: [finding]},
+        faults=[a_receipt(story=str(value), begun_us=value)],
+    )
+
+
+def together(*verdicts: Verdict) -> Verdict:
+    """The findings of all in one run."""
+    anomalies = {name: identities for verdict in verdicts for name, identities in verdict.anomalies.items()}
+    return Verdict(
+        history="", valid=False, counts=dict.fromkeys(anomalies, 1), anomalies=anomalies, faults=verdicts[0].faults
     )
 
 
@@ -41,25 +50,42 @@ def identity_of(verdict: Verdict, settings: Settings = A1) -> str:
     return only
 
 
-def test_two_seeds_of_one_story_show_one_defect() -> None:
+def test_two_seeds_and_two_scenarios_show_one_defect() -> None:
     first = identity_of(lossy())
     assert len(first) == 12
-    other_nodes_and_times = lossy((2_100_000,), targets=(2,), begun_us=2_000_000, ended_us=3_000_000, role="node 2")
-    assert identity_of(other_nodes_and_times) == first
+    assert identity_of(lossy(value=8)) == first
 
 
-def test_a_write_acknowledged_just_before_the_fault_is_lost_to_it() -> None:
-    assert identity_of(lossy((900_000,))) == identity_of(lossy((1_500_000,)))
+@pytest.mark.parametrize("copy", ["destroyed", "hidden", "unknown", ""])
+def test_whether_a_copy_of_what_is_gone_was_still_on_a_disk_is_no_other_defect(copy: str) -> None:
+    assert identity_of(lossy(fate=copy)) == identity_of(lossy())
+    assert identity_of(lossy(fate="in the log")) != identity_of(lossy())
 
 
-def test_another_story_or_kind_of_fault_is_another_defect() -> None:
-    different = {
-        identity_of(lossy()),
-        identity_of(lossy(story="leader-behind")),
-        identity_of(lossy(fault="powerloss")),
-        identity_of(lossy((7_500_000,))),
-    }
-    assert len(different) == 4
+def test_findings_about_the_same_write_are_one_defect_and_of_another_write_another() -> None:
+    looks = [lossy(anomaly=anomaly) for anomaly in ("poll-skip", "unseen", "lost-write")]
+    identities = judge(STRONG, together(*looks, lossy(anomaly="corrupt-read", value=8))).identities
+    assert identities["poll-skip"] == identities["unseen"] == identities["lost-write"] == [identity_of(lossy(), STRONG)]
+    assert (
+        identities["corrupt-read"] == [identity_of(lossy(anomaly="corrupt-read"), STRONG)] != identities["lost-write"]
+    )
+    assert identity_of(lossy(anomaly="unseen"), STRONG) not in identities["lost-write"], "alone it is another one"
+
+
+def test_what_nothing_permits_does_not_hide_behind_what_the_settings_permit() -> None:
+    both = judge(A1, together(lossy(), lossy(anomaly="corrupt-read")))
+    assert ([*both.permitted], [*both.broken]) == (["lost-write"], ["corrupt-read"])
+    assert both.identities["corrupt-read"] == [identity_of(lossy(anomaly="corrupt-read"))]
+
+
+def test_findings_that_are_not_listed_go_with_those_that_are() -> None:
+    def identities(of: int) -> dict[str, list[str]]:
+        run = together(lossy(), lossy(anomaly="inconsistent-offsets", values=[7]))
+        run.counts["inconsistent-offsets"] = 1 + of
+        run.moments = {"inconsistent-offsets": [MarkedMoment(None, keys=["t-0"])]}
+        return judge(STRONG, run).identities
+
+    assert identities(40) == identities(0)
 
 
 def test_another_setting_that_a_promise_depends_on_is_another_defect_and_a_timeout_is_not() -> None:
@@ -82,33 +108,16 @@ def test_every_setting_that_promises_read_is_part_of_it() -> None:
 
 def test_a_setting_that_came_later_leaves_identities_as_they_were_where_it_changes_nothing() -> None:
     before = {"acks": "all"}
-    assert identity("lost-write", {**before, **LATER}, [], "") == identity("lost-write", before, [], "")
-    assert identity("lost-write", {**before, "quorum.required.acks": 2}, [], "") != identity(
-        "lost-write", before, [], ""
-    )
+    assert identity("lost-write", {**before, **LATER}, "") == identity("lost-write", before, "")
+    assert identity("lost-write", {**before, "quorum.required.acks": 2}, "") != identity("lost-write", before, "")
 
 
-def test_another_anomaly_or_fate_of_the_copies_is_another_defect() -> None:
-    verdicts = [lossy(), lossy(fate="destroyed"), lossy(fate="hidden"), lossy(anomaly="duplicate")]
-    assert len({identity_of(verdict) for verdict in verdicts}) == 4
-
-
-def test_a_fault_without_effect_is_no_part_of_it() -> None:
-    failed = lossy(story="other", took_effect=False)
-    assert identity_of(failed) == identity_of(lossy((None,), story="other", took_effect=False))
-    assert identity_of(failed) != identity_of(lossy())
-
-
-def test_findings_of_several_defects_have_several_identities_the_first_findings_first() -> None:
-    verdict = lossy((7_500_000, 1_500_000, 1_600_000))
-    (names,) = judge(A1, verdict).identities.values()
-    assert names == [identity_of(lossy((7_500_000,))), identity_of(lossy())]
-
-
-def test_a_line_of_an_earlier_version_has_no_moments_and_an_identity() -> None:
-    verdict = lossy()
-    verdict.times_us = {}
-    assert len(identity_of(verdict)) == 12
+def test_another_anomaly_or_library_or_invariant_is_another_defect() -> None:
+    verdicts = [lossy(), lossy(anomaly="duplicate"), lossy(anomaly="broken-invariant", invariant="logs-match")]
+    verdicts += [lossy(anomaly="broken-invariant", invariant="candidates-are-complete")]
+    verdicts += [lossy(anomaly="wedged-client", client=client) for client in ("java 4.3.1", "librdkafka 2.15.0")]
+    assert len({identity_of(verdict) for verdict in verdicts}) == 6
+    assert identity_of(lossy(anomaly="wedged-client", client="java 4.3.0")) == identity_of(verdicts[4])
 
 
 def test_kernels_say_when_the_lost_write_was_acknowledged() -> None:

@@ -66,7 +66,7 @@ def test_a_defect_behind_the_listed_findings_has_its_identity(shown: int | None)
     assert (
         judgement(verdict).identities["lost-write"] == judgement(check_rows(rows_of(lossy()))).identities["lost-write"]
     )
-    assert len(judgement(verdict).identities["lost-write"]) == 2
+    assert len(judgement(verdict).identities["lost-write"]) == 1
     assert {key for moment in verdict.moments["lost-write"] for key in moment.keys} == {"t-0", "t-1"}
     assert all(not moment.values for moments in verdict.moments.values() for moment in moments)
 
@@ -81,17 +81,17 @@ def test_a_history_that_is_judged_in_parts_has_the_same(tmp_path: Path) -> None:
 
 
 def test_the_fate_of_a_write_that_is_not_listed_marks_its_defect() -> None:
-    hidden = {"partition": "t-0", "node": 3, "offset": SECOND[-1], "value": SECOND[-1]}
+    copy = {"partition": "t-0", "node": 1, "offset": SECOND[-1], "value": SECOND[-1]}
     ends = Ends(
         partitions={key: PartitionEnd(leader=1, isr=(1,), running=(1,), end_offset=1_000) for key in ("t-0", "t-1")},
         held={"t-0": [1, 3], "t-1": [1]},
     )
-    verdict = check_rows(rows_of(lossy()), replicas=(ends, table(hidden)))
-    assert {finding.mark for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
+    verdict = check_rows(rows_of(lossy()), replicas=(ends, table(copy)))
+    assert {finding.fate for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
     identities = judgement(verdict).identities["lost-write"]
-    assert len(identities) == 3
-    assert sorted(judgement(verdict).marks[identity] for identity in identities) == ["destroyed", "destroyed", "hidden"]
-    whole = check_rows(rows_of(lossy()), shown=None, replicas=(ends, table(hidden)))
+    assert len(identities) == 2
+    assert [*judgement(verdict).marks.values()] == ["in the log"]
+    whole = check_rows(rows_of(lossy()), shown=None, replicas=(ends, table(copy)))
     assert {*judgement(whole).identities["lost-write"]} == {*identities}
 
 

@@ -218,15 +218,15 @@ PRICE: Final = MeasuredPrice(
 )
 
 
-def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none() -> None:
+def test_a_price_has_the_figures_that_were_measured_and_says_no_more_where_there_are_none() -> None:
     said = assessment(group("a", concerns=(msgspec.structs.replace(ACKS, measured=(PRICE,)), RACKS)))
     lines = list(lines_of(said))
     assert "  change: acks=all; price: p" in lines
-    assert "  change: a rack; price: p (no figure: not measured)" in lines
+    assert "  change: a rack; price: p" in lines
     assert [line for line in lines if "measured: " in line] == [f"  measured: {measured_words(PRICE)}"]
     for text in (as_page(said), as_markdown(said)):
         assert measured_words(PRICE) in text
-        assert "p (no figure: not measured)" in text
+        assert "not measured" not in text
 
 
 def test_the_words_of_a_measured_price_have_the_latencies_that_set_both_apart() -> None:

@@ -193,3 +193,16 @@ def test_a_server_that_does_not_answer_is_told_from_a_name_that_does_not_resolve
     assert "the name nowhere.invalid does not resolve" in said
     with socket.create_server(("127.0.0.1", mute_port)):
         assert "does it need TLS or SASL" in reaching.why_silent(f"127.0.0.1:{mute_port}")
+        assert exit_code_of(["assess", "--bootstrap", f"127.0.0.1:{mute_port}"]) == 69
+
+
+def test_a_server_that_hangs_up_on_a_client_without_a_way_in_needs_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plain_server: str
+) -> None:
+    def silent(*_: object) -> Cluster:
+        raise UnansweredError("no broker answered")
+
+    monkeypatch.setattr(live, "_read", silent)
+    assert exit_code_of(["assess", "--bootstrap", plain_server]) == 64
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{plain_server} accepts connections but does not let this client in; does it need TLS or SASL" in said

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from checkers import VerdictLine
+from checkers import VerdictLine, accepting
 from checkers.anomalies.transactions import Unended
-from harness.campaigns.comparison import accepted_sentences, compare_results, read_results
+from harness.campaigns.comparison import accepted_sentences, accepting_sentences, compare_results, read_results
 from harness.cli.app import exit_code_of
 from harness.ground.errors import PlanError
 from harness.ground.machine.versions import this_machine
@@ -20,7 +20,7 @@ from harness.records.accepted_file import parse_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.verdict_lines import write_matrix
 from tests.checkers.findings import a_finding
-from tests.harness.campaigns.comparison.conftest import STRONG, run_lines, write_campaign
+from tests.harness.campaigns.comparison.conftest import STRONG, WEAK, run_lines, write_campaign
 
 KEY = "kafka/c/kill"
 #: The sentence for an entry of no cells.
@@ -83,7 +83,7 @@ def test_an_accepted_finding_is_in_the_file_beside_the_plan_and_excuses_the_next
     assert compare_results(read_results(clean), read_results(first)).exit_code == 1
 
 
-def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_entries_for_them_make_it_green(
+def test_findings_that_no_entry_names_are_named_at_once_and_each_night_and_entries_for_them_make_it_green(
     campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unseen = [*run_lines(STRONG, runs=12, losing=2, world="kafka", anomaly="unseen")][-2:]
@@ -94,7 +94,7 @@ def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_e
     assert capsys.readouterr().out.splitlines()[1:4] == [
         red,
         f"To accept what {KEY} shows until a day:",
-        f"  ackproof accept {first} {identity} --reason WHY --until DAY",
+        f"  ackproof accept {first} {identity}",
     ]
 
     def night() -> tuple[int, list[str]]:
@@ -127,22 +127,50 @@ def test_a_defect_that_shows_as_three_anomalies_is_accepted_once(
     runs = [*shown_together(*about_it, ("corrupt-read", {"value": 8}))]
     first = campaign("1", iter(runs), losing=0)
     cell = read_results(first).cells[KEY]
-    (lost,), (unseen,), (skip,), (other,) = (
-        cell.identities[name] for name in ("lost-write", "unseen", "poll-skip", "corrupt-read")
-    )
+    names = ("lost-write", "unseen", "poll-skip", "corrupt-read")
+    (lost,), (unseen,), (skip,), (other,) = (cell.identities[name] for name in names)
+    assert lost == unseen == skip != other
     assert accept(first, lost, "--until", "2027-01-31") == 0
     (entry,) = read_accepted(tmp_path)
-    assert (entry.identity, {*entry.consequences}) == (lost, {unseen, skip})
+    assert (entry.identity, entry.anomaly) == (lost, "lost-write")
     assert entry.shown == {KEY: (2, 12)}
     out = capsys.readouterr().out.splitlines()
-    assert f"with unseen {unseen}" in out[0]
-    assert f"with poll-skip {skip}" in out[0]
+    assert out[0] == f"accepted until 2027-01-31: lost-write {lost}, with unseen, with poll-skip in {KEY}"
     assert out[1] == f"{KEY} still fails: no entry names corrupt-read {other}."  # it is of another write
     without = [*run_lines(STRONG, runs=13, losing=1, world="kafka", anomaly="poll-skip")][-1:]
     alone = campaign("2", iter(runs), iter(without), losing=0)
-    (tmp_path / "accepted.toml").unlink()
-    assert accept(alone, lost, skip, unseen, "--until", "2027-01-31") == 0
-    assert [(each.identity, each.consequences) for each in read_accepted(tmp_path)] == [(lost, (unseen,)), (skip, ())]
+    assert len(read_results(alone).cells[KEY].identities["poll-skip"]) == 2, "without a lost write it is another defect"
+
+
+def test_a_line_for_each_defect_is_taken_as_it_is_and_lasts_thirty_days(
+    campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about_it = ("unseen", {"unseen": 1, "messages": [7]})
+    first = campaign("1", shown_together(about_it, ("corrupt-read", {"value": 8})), losing=0)
+    cells = read_results(first).cells.values()
+    lines = [line.split() for line in accepting_sentences(str(first), cells) if line.startswith("  ")]
+    assert len(lines) == 2
+    for line in lines:
+        assert exit_code_of(line[1:]) == 0
+    assert [entry.anomaly for entry in read_accepted(tmp_path)] == ["lost-write", "corrupt-read"]
+    assert {(entry.reason, str(entry.until)) for entry in read_accepted(tmp_path)} == {
+        ("no reason given", "2027-01-31")
+    }
+    assert "still fails" not in capsys.readouterr().out.splitlines()[-2]
+    assert [cell.excused for cell in accepting(cells, read_accepted(tmp_path), "2027-01-02T00:00:00+00:00")] == [True]
+
+
+def test_cells_of_the_same_promise_that_were_silent_are_in_the_entry(campaign, tmp_path: Path) -> None:
+    others = (
+        run_lines(STRONG, runs=5, world="kafka", cell="c/pause"),
+        run_lines(STRONG, runs=5, world="simulated"),
+        run_lines(WEAK, runs=5, world="kafka", cell="weak/kill"),
+    )
+    assert accept(campaign("1", *others), "lost-write", "--until", "2027-01-31") == 0
+    assert [entry.shown for entry in read_accepted(tmp_path)] == [{KEY: (2, 10)}]
+    (identity,) = read_results(tmp_path / "1").cells[KEY].identities["lost-write"]
+    assert accept(tmp_path / "1", identity, "--until", "2027-01-31") == 0
+    assert read_accepted(tmp_path)[1].shown == {KEY: (2, 10), "kafka/c/pause": (0, 5)}
 
 
 def test_by_the_number_of_a_page_only_what_bears_its_mark_is_accepted(campaign, tmp_path: Path) -> None:
@@ -157,7 +185,7 @@ def test_by_the_number_of_a_page_only_what_bears_its_mark_is_accepted(campaign, 
     assert cell.marks == {marked: "no marker"}
     assert accept(directory, "008", "--until", "2027-01-31") == 0
     (entry,) = read_accepted(tmp_path)
-    assert (entry.finding, entry.identity, entry.consequences) == ("008", marked, ())
+    assert (entry.finding, entry.identity) == ("008", marked)
     assert accept(directory, unmarked, "--until", "2027-01-31") == 0
 
 
@@ -268,7 +296,7 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
         directory, read_results(directory).cells.values(), read_campaign_record(directory)
     )
     assert first.startswith(f"{KEY}: maybe finding 002, ")
-    assert f"ackproof accept {directory} 002 --reason WHY --until DAY" in second
+    assert second.endswith(f" ackproof accept {directory} 002")
 
 
 def test_findings_of_all_libraries_that_take_turns_are_looked_for(campaign) -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -40,24 +36,6 @@ HISTORY = """{"type": "invoke", "process": 0, "f": "send", "value": [["send", 0,
 {"type": "ok", "process": 0, "f": "send", "value": [["send", 0, [0, 1]]]}
 """
 TLS = '[worlds.kafka.security]\nprotocol = "SSL"\n'
-
-
-@pytest.fixture
-def plain_server(ports: Ports) -> Iterator[str]:
-    """A server that does not understand TLS: it hangs up."""
-    host, port = ports.take("127.0.0.1")
-    with socket.create_server((host, port)) as server:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        connection.recv(1_000)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"{host}:{port}"
-        server.shutdown(socket.SHUT_RDWR)
 
 
 def answer_of(name: str, plan: str, directory: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, bool]:

@@ -204,3 +204,14 @@ def test_what_is_not_done_is_said_at_the_begin(
         'On this machine the world processes with host = "loopback" can perform no fault of power: faults on'
     )
     assert last == "ackproof: it began"
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "campaign"])
+def test_a_release_that_never_was_is_a_wrong_plan_in_every_command(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.toml").write_text('families = ["kill"]\n[worlds.kafka]\nruns = 1\nversion = "3.12.0"\n')
+    assert exit_code_of([command, "p.toml"]) == 64
+    said = " ".join(capsys.readouterr().err.split())
+    assert "there is no Apache Kafka 3.12.0: the last releases of 3 are those of 3.9" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["p.toml"]

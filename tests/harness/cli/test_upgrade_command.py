@@ -67,6 +67,7 @@ def test_without_a_release_and_without_faults_it_is_a_rolling_restart() -> None:
         (["2.8.0", "2.8.1"], "is started with ZooKeeper here"),
         (["4.3.98", "4.3.99"], "Apache Kafka 4.3.98 is not in"),
         (["3.9.2", "4.3.1", "--end", "never"], "unknown end"),
+        (["3.9.2", "4.3.1", "--duration-ms", "1"], "exceed --duration-ms=1; raise --duration-ms or"),
         (["3.9.2", "4.3.1", "--by", "replace"], "a controller that leaves needs others that stay"),
         ([], "Missing argument 'FROM'"),
     ],

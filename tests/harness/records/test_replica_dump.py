@@ -91,7 +91,7 @@ def test_what_acks_1_lost_is_destroyed_where_all_replicas_returned(tmp_path: Pat
     run = tmp_path / "run"
     perform_run(spec_of("partition", "acks = 1", seed=2), run)
     verdict = check_one(run / "history")
-    assert {finding.mark for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
+    assert {finding.fate for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
     assert "divergent-replicas" not in verdict.counts
 
 

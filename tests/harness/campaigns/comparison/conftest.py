@@ -36,16 +36,21 @@ def run_lines(
     in_fault: int = EXERCISED,
     story: str = "leader",
     anomaly: str = "lost-write",
+    mark: str = "",
     **changes: Any,
 ) -> Iterator[VerdictLine]:
-    """Lines of one cell's runs with seeds from 1 on: the last ``losing`` of them show a finding of ``anomaly``."""
+    """Lines of one cell's runs with seeds from 1 on: the last ``losing`` of them show a finding of ``anomaly``.
+
+    With another ``mark`` they are another defect.
+    """
+    told = {"fate": mark, "invariant": mark}
     for seed in range(1, runs + 1):
         lost = seed > runs - losing
         verdict = Verdict(
             history=f"runs/{world}/{cell}/{seed}",
             valid=not lost,
             counts={anomaly: 1} if lost else {},
-            anomalies={anomaly: [a_finding(anomaly, key="ackproof-0", value=7)]} if lost else {},
+            anomalies={anomaly: [a_finding(anomaly, key="ackproof-0", value=7, **told)]} if lost else {},
             exercise=Exercise(attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, drained=True),
             faults=[a_receipt(story=story)],
             fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],

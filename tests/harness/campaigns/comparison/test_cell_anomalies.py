@@ -31,7 +31,7 @@ def statuses(earlier: list[Results], latest: Results) -> list[tuple[str, Finding
 
 
 def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
-    other = night("other", run_lines(STRONG, losing=1, story="follower"))
+    other = night("other", run_lines(STRONG, losing=1, mark="in the log"))
     assert statuses([CLEAN], LOSSY) == [("lost-write", FindingStatus.NEW)]
     assert statuses([CLEAN, LOSSY], other) == [("lost-write", FindingStatus.KNOWN)]
     assert statuses([LOSSY, other], CLEAN) == [("lost-write", FindingStatus.GONE)]
@@ -39,8 +39,8 @@ def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
     assert statuses([CLEAN], CLEAN) == []
 
 
-def test_another_story_is_a_new_finding_of_a_known_anomaly_and_the_first_is_not_seen() -> None:
-    (kind,) = anomalies_of([LOSSY], night("other", run_lines(STRONG, losing=1, story="follower")))
+def test_another_defect_is_a_new_finding_of_a_known_anomaly_and_the_first_is_not_seen() -> None:
+    (kind,) = anomalies_of([LOSSY], night("other", run_lines(STRONG, losing=1, mark="in the log")))
     assert (kind.cell, kind.runs, kind.judged) == (KEY, 1, 10)
     assert [(finding.new, finding.seen, finding.runs) for finding in kind.findings] == [
         (True, True, 1),
@@ -68,8 +68,17 @@ def test_a_known_finding_is_not_new_in_another_cell() -> None:
     ]
 
 
+def test_a_finding_that_is_known_elsewhere_is_new_in_a_cell_that_shows_it_more_often_than_chance_explains() -> None:
+    before = night("1", run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill"))
+    seldom, often = (
+        night("2", run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=losing)) for losing in (1, 9)
+    )
+    assert [kind.status for kind in anomalies_of([before], seldom)] == [FindingStatus.KNOWN, FindingStatus.KNOWN]
+    assert [kind.status for kind in anomalies_of([before], often)] == [FindingStatus.KNOWN, FindingStatus.NEW]
+
+
 def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
-    lines = run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=2, story="follower")
+    lines = run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=2, mark="in the log")
     assert [kind.example.run for kind in anomalies_of([], night("1", *lines))] == [
         f"runs/{KEY}/10",
         "runs/simulated/d/kill/9",
@@ -143,7 +152,7 @@ def test_what_a_switched_defect_does_is_new_with_it_and_gone_without_it(switched
 
 
 def test_of_a_silent_anomaly_the_chance_follows_from_its_most_frequent_finding() -> None:
-    twice = night("1", run_lines(STRONG, losing=1), run_lines(STRONG, losing=3, story="follower"))
+    twice = night("1", run_lines(STRONG, losing=1), run_lines(STRONG, losing=3, mark="in the log"))
     (kind,) = anomalies_of([twice], night("2", run_lines(STRONG, runs=20)))
     assert (kind.runs, kind.judged, kind.looked) == (3, 20, 20)
     share = proportion(3, 20)

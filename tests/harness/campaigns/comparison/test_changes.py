@@ -74,9 +74,9 @@ def test_an_anomaly_that_is_new_in_its_cell_is_worse_though_the_cell_was_broken_
     )
 
 
-def test_another_story_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> None:
+def test_another_defect_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> None:
     before = night("A", run_lines(STRONG, losing=1))
-    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
+    compared = compare_results(before, night("B", run_lines(STRONG, losing=1, mark="in the log")))
     assert [(finding.new, finding.seen) for kind in compared.kinds for finding in kind.findings] == [
         (True, True),
         (False, False),
@@ -86,10 +86,10 @@ def test_another_story_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> 
 
 
 def test_an_anomaly_that_only_another_cell_had_before_is_worse() -> None:
-    """Stories of a cell excuse no other cell."""
-    losses = {"losing": 1, "anomaly": "unseen"}
-    before = night("A", run_lines(STRONG, **losses), run_lines(STRONG, cell="other/kill", losing=1))
-    after = night("B", run_lines(STRONG, **losses), run_lines(STRONG, cell="other/kill", story="follower", **losses))
+    """A finding of one cell excuses no other cell that shows it in all its runs."""
+    losses = {"anomaly": "unseen"}
+    before = night("A", run_lines(STRONG, losing=1, **losses), run_lines(STRONG, cell="other/kill", losing=10))
+    after = night("B", run_lines(STRONG, losing=1, **losses), run_lines(STRONG, cell="other/kill", losing=10, **losses))
     compared = compare_results(before, after)
     assert [cell.change for cell in compared.cells] == [Change.SAME, Change.SAME]
     assert [(defect.cell, defect.anomaly) for defect in compared.new_defects] == [("simulated/other/kill", "unseen")]

@@ -41,7 +41,7 @@ def test_a_new_finding_has_its_story_its_smallest_seed_and_the_command_that_show
         f"new in {KEY}: lost-write; 1 finding, in 2 of 10 runs.",
         "  smallest: 1 fault of leader, seed 9",
         f"  ackproof replay B/{RUN}",
-        "  ackproof accept B 213714bb57bc --reason WHY --until DAY",
+        "  ackproof accept B 4c8a00238254",
     ]
 
 
@@ -72,17 +72,21 @@ def test_findings_of_a_cell_that_was_not_run_are_counted_though_another_cell_has
     assert line.startswith("not looked for in simulated/d/kill: lost-write; 1 finding, in 1 of 10 runs before; ")
 
 
-def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
-    before = night("A", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="bounce"))
-    after = night("B", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, story="follower"))
+def test_defects_that_come_and_go_are_numbers_in_one_line() -> None:
+    first, gone, come = (
+        {"losing": 1, "anomaly": "broken-invariant", "mark": mark, "story": mark} for mark in ("one", "two", "three")
+    )
+    before = night("A", run_lines(STRONG, **first), run_lines(STRONG, **gone))
+    after = night("B", run_lines(STRONG, **first), run_lines(STRONG, **come))
     compared = compare_results(before, after)
     shown, *_ = sentences(compared)
     assert shown == (
-        f"known in {KEY}: lost-write; 2 findings, 1 of them new, 1 more not seen this time, in at least 1 of 20 runs."
+        f"known in {KEY}: broken-invariant; 2 findings, 1 of them new, 1 more not seen this time, in at least 1 of 20 "
+        "runs."
     )
     each = [line for line in sentences(compared, all_=True) if line not in list(sentences(compared))]
-    assert [line.partition(": lost-write ")[0] for line in each] == ["known", "new", "not seen"]
-    assert each[2].endswith(f", in 1 run of {KEY}: 1 fault of bounce, seed 10.")
+    assert [line.partition(": broken-invariant ")[0] for line in each] == ["known", "new", "not seen"]
+    assert each[2].endswith(f", in 1 run of {KEY}: 1 fault of two, seed 10.")
 
 
 def test_findings_of_one_cell_are_one_sentence() -> None:

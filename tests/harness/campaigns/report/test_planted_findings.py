@@ -17,7 +17,13 @@ from checkers import ANOMALIES, Finding, check_one
 from checkers.anomalies.cycles import CYCLES
 from checkers.anomalies.order import ORDER
 from harness.campaigns.campaign.witnesses import choose_witnesses
-from harness.campaigns.comparison import FindingStatus, accept_command, compare_results, finding_sentences, read_results
+from harness.campaigns.comparison import (
+    FindingStatus,
+    accept_commands,
+    compare_results,
+    finding_sentences,
+    read_results,
+)
 from harness.campaigns.report import write
 from harness.campaigns.report.accounts import Account, accounts_of
 from harness.campaigns.report.finding_chart import RENDERERS
@@ -175,7 +181,7 @@ def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:
         assert failure.get("message") == f"1 {name} in 1 run"
         assert words in str(failure.text)
         assert "Run it again: ackproof run" in str(failure.text)
-    lines = [accept_command(str(planted), [name for _, name in cell.red()]) for cell in read_matrix(planted).cells]
+    lines = [words for cell in read_matrix(planted).cells for words in accept_commands(str(planted), cell)]
     assert len(lines) == len(WORDS)
     markdown = (planted / "matrix.md").read_text(encoding="utf-8")
     told = lines[:10]  # as many accounts as the table's file has

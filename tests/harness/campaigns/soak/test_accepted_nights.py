@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Outcome
-from harness.campaigns.comparison import accept_command, compare_results, read_results
+from harness.campaigns.comparison import compare_results, read_results
 from harness.campaigns.report.junit import as_junit, cases_of
 from harness.campaigns.report.markdown import as_markdown
 from harness.campaigns.soak.ending import Ending, end
@@ -85,7 +85,7 @@ def test_a_night_whose_known_finding_is_in_another_cell_is_red(night) -> None:
 def test_a_night_that_shows_one_finding_more_than_is_accepted_is_red_and_says_what_accepts_it(night) -> None:
     assert night(1, entry(IDENTITIES[0]))[0].exit_code == 1
     ending, directory = night(2, entry(IDENTITIES[0]))
-    line = accept_command(str(directory), IDENTITIES[1:])
+    line = f"ackproof accept {directory} {IDENTITIES[1]}"
     assert f"  {line}" in ending.sentences
     page = (directory / "nights.html").read_text()
     assert f"<code>{line}</code>" in page

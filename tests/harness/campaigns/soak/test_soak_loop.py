@@ -15,6 +15,7 @@ from harness.campaigns.campaign.turn_loop import FAILED_IN_ROW_MAX
 from harness.campaigns.soak import resources
 from harness.campaigns.soak.ending import end, exit_code, sentences
 from harness.campaigns.soak.ledger import Planned, read_ledger, read_verdicts
+from harness.campaigns.soak.session import time_left
 from harness.campaigns.soak.state import RecordedState, SoakState
 from harness.ground.errors import HarnessError
 from harness.plan import parse_plan
@@ -338,3 +339,11 @@ def test_a_full_disk_tears_no_line_of_the_ledger(workshop: Workshop, monkeypatch
             recorded.write(Planned(turn=1, world="simulated", choice="a", family="kill", seed=2))
     assert (workshop.directory / "ledger.jsonl").stat().st_size == size
     recorded.close()
+
+
+@pytest.mark.parametrize(
+    ("left_s", "words"),
+    [(0.0, "0 s left"), (1.2, "2 s left"), (29.9, "30 s left"), (599.0, "599 s left"), (7_200.0, "120 min left")],
+)
+def test_the_time_that_is_left_is_in_units_of_its_size(left_s: float, words: str) -> None:
+    assert time_left(left_s) == words

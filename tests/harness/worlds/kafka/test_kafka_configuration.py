@@ -223,7 +223,7 @@ def test_a_release_before_kraft_wants_zookeeper() -> None:
 
 
 def test_releases_are_ordered_as_they_came() -> None:
-    written = ["0.8.0", "0.8.1.1", "0.8.2.2", "0.10.2.2", "0.11.0.3", "1.0.2", "3.10.0", "4.1.1"]
+    written = ["0.8.0", "0.8.1.1", "0.8.2.2", "0.10.2.2", "0.11.0.3", "1.0.2", "3.9.2", "4.1.1", "4.10.0"]
     assert [str(version) for version in sorted(map(parse_version, reversed(written)))] == written
 
 
