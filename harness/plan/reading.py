@@ -204,7 +204,8 @@ def _worlds(table: Table, top: PlanFile, root: PlanKey) -> Iterator[WorldPlan]:
         workload = with_application(workload, application, {**top.workload, **keys.workload})
         _refuse_topics(workload, here / "workload")
         workload = listed(workload, writes, {root: top.workload, here: keys.workload})
-        faults = _faults(_faults(FaultPlan(), top.faults, top.brokers, root), keys.faults, top.brokers, here)
+        few = FaultPlan(dead_brokers_max=min(FaultPlan().dead_brokers_max, top.brokers))
+        faults = _faults(_faults(few, top.faults, top.brokers, root), keys.faults, top.brokers, here)
         if "schedule" not in table and faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
             raise here.wrong(
                 f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "

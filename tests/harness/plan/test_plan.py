@@ -418,3 +418,8 @@ COMPACTED = 'settings = {cleanup.policy = "compact"}\n'
 )
 def test_compaction_and_the_workload_of_keys_need_each_other_and_a_cleaner(text: str, words: str) -> None:
     assert words in refusal(text)
+
+
+def test_of_one_broker_one_may_be_dead_without_a_word_of_the_plan() -> None:
+    text = 'brokers = 1\nfamilies = ["kill"]\n[settings]\nreplication.factor = 1\n[worlds.simulated]\n'
+    assert {run.faults.dead_brokers_max for run in parse_plan(text, "p.toml").runs()} == {1}
