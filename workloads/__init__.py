@@ -6,7 +6,7 @@ that the workers of a cluster, which import this one, do not have.
 """
 
 from workloads.application_facts import ApplicationFacts, InstanceExit
-from workloads.application_ids import ID_WORD, finder, number_of
+from workloads.application_ids import ID_WORD, finder, key_of, number_of
 from workloads.application_plan import ApplicationPlan, ApplicationPromise
 from workloads.client import (
     PAYLOAD_HEADER,
@@ -100,5 +100,6 @@ __all__ = [
     "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send", "SendOutcome", "ServedTime",
     "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones", "TransactionEnd",
     "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of", "classify", "failures", "finder",
-    "in_toml", "kind_of", "number_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "in_toml", "key_of", "kind_of", "number_of", "reason_of", "refusal", "shown", "spelled", "topics_of",
+    "unknown_name",
 ]  # fmt: skip

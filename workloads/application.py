@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from workloads.application_facts import ApplicationFacts
-from workloads.application_ids import finder
 from workloads.application_plan import ApplicationPlan
 from workloads.client import Fetched, Membership, Offsets
 from workloads.consumers import Consumers, Readers
@@ -57,13 +56,14 @@ class ApplicationRun:
         *,
         processes: InstanceProcesses,
         group: str,
+        keys: int,
     ) -> None:
         self.plan, self._settings = plan, settings
         self._readers, self._writers, self._processes = readers, writers, processes
         self._inputs, self._outputs = partitions
-        self._group = group
+        self._group, self._keys = group, keys
         self.instances = Instances(plan, processes, readers.clock)
-        self.effects = Effects(plan, finder(plan.id), *partitions, readers.recorder)
+        self.effects = Effects(plan, keys, *partitions, readers.recorder)
         self._live: Consumers | None = None
         self._levels_read: list[Drain] = []
         self._stable: StableOffsets | None = None
@@ -162,6 +162,9 @@ class ApplicationRun:
             outputs_each=plan.outputs_of_each,
             every=plan.every if plan.shape == "some" else 1,
             promise=plan.promise,
+            order=plan.order,
+            fold=plan.fold if plan.shape == "fold" else None,
+            keys=self._keys,
             group=self._group,
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),

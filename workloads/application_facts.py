@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from workloads.application_plan import ApplicationPromise, Shape
+from workloads.application_plan import ApplicationPromise, Fold, Order, Shape
 
 
 class InstanceExit(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +30,8 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         shape, outputs_each, every, promise: as the plan has them; ``outputs_each`` is 1 but in ``many``.
+        order: as the plan has it. fold: the result of a key, None in other shapes.
+        keys: the keys of each log partition of the input (:func:`workloads.key_of`).
         group: the group that it was told to read as.
         inputs: the log partitions of its input.
         outputs: the log partitions of its output. The events of effects name them by their place here.
@@ -49,6 +51,9 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    order: Order = "none"
+    fold: Fold | None = None
+    keys: int = 1
     unread: dict[str, str] = {}
     committed: dict[str, int] = {}
     exits: tuple[InstanceExit, ...] = ()

@@ -8,7 +8,11 @@ import msgspec
 from msgspec import Meta
 
 #: The number of outputs of an input.
-Shape = Literal["each", "many", "some"]
+Shape = Literal["each", "many", "some", "fold"]
+#: The result of the inputs of a key.
+Fold = Literal["count", "sum", "last"]
+#: The order of outputs that a program promises.
+Order = Literal["none", "key"]
 #: The fate of an input, as the program promises it.
 ApplicationPromise = Literal["exactly-once", "at-least-once", "at-most-once"]
 #: The template of an input's payload where the plan has none.
@@ -49,11 +53,20 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     group is the id. With `key`, the key of each input is its id too."""
     shape: Shape = "each"
     """Outputs of an input: one (`each`), `outputs_each`, all or none (`many`), or one of each input whose number is a
-    multiple of `every` (`some`)."""
+    multiple of `every` (`some`). With `fold` an output has the result of all inputs of a key so far, and the id of the
+    last one; not every input needs an output of its own."""
     outputs_each: Annotated[int, Meta(ge=2, le=1_000, description="each is remembered")] = 2
     """Outputs of an input, with `shape = "many"`."""
     every: Annotated[int, Meta(ge=2, le=1_000, description="numbers are below a thousand")] = 2
     """With `shape = "some"`: an input has an output if its number is a multiple of this."""
+    fold: Fold = "count"
+    """With `shape = "fold"`, the result of a key: the `count` of its inputs, the `sum` of their numbers, or the id of
+    the `last` one."""
+    result: str = "json:/result"
+    """With `shape = "fold"`, the place of the result in an output, as of `id`."""
+    order: Order = "none"
+    """With `key` the program promises that outputs of a key come in the order of its inputs, in each log partition of
+    the output. Each key is in one log partition of the input."""
     promise: ApplicationPromise = "exactly-once"
     """The promise of the program. With `at-least-once` an input may have several effects, with `at-most-once` none.
     Effects are what readers with the setting `isolation.level` read."""

@@ -192,7 +192,15 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     ),
     "application": WorkloadKind(
         application,
-        ("missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "lost-write"),
+        (
+            "missing-effect",
+            "doubled-effect",
+            "reordered-effect",
+            "wrong-fold",
+            "unexplained-output",
+            "stalled-application",
+            "lost-write",
+        ),
         reading="application",
         closings=of_applications,
         needs=(ClientCapability.COMMITS,),

@@ -45,11 +45,17 @@ def application_of(table: Table, plan_key: PlanKey) -> ApplicationPlan | None:
             raise (plan_key / "ready").wrong(f"this is no regular expression: {error}") from error
     if application.payload.count(ID_WORD) != 1:
         raise (plan_key / "payload").wrong(f"the payload has {ID_WORD} once, so that an output can name its input")
-    try:
-        finder(application.id)
-    except ValueError as error:
-        raise (plan_key / "id").wrong(f"{shown(application.id)} is no place of an id: {error}") from error
-    for key, shape in (("outputs_each", "many"), ("every", "some")):
+    for key, where, what in (("id", application.id, "an id"), ("result", application.result, "a result")):
+        try:
+            finder(where)
+        except ValueError as error:
+            raise (plan_key / key).wrong(f"{shown(where)} is no place of {what}: {error}") from error
+    if application.id == "key" and (application.order == "key" or application.shape == "fold"):
+        raise (plan_key / "id").wrong(
+            'with id = "key" each input has a key of its own, so no two could be out of order, or folded; write '
+            '"json:/id", "header:NAME" or "regex:EXPRESSION"'
+        )
+    for key, shape in (("outputs_each", "many"), ("every", "some"), ("fold", "fold"), ("result", "fold")):
         if key in table and application.shape != shape:
             raise (plan_key / key).wrong(f'counts with shape = "{shape}" only; write that, or leave {key} out')
     return application

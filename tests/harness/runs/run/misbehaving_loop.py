@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -9,6 +10,8 @@ from kafka import KafkaConsumer, KafkaProducer
 
 #: Outputs of each hundredth input of a loop that floods.
 FLOOD = 5_000
+#: The state of a loop that counts.
+COUNTS: dict[bytes, int] = {}
 
 
 def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
@@ -23,7 +26,14 @@ def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
         return [b"done"]
     if wrong == "invents":
         return [record.value, b'{"id": "of nothing"}'] if number % 10 == 3 else [record.value]
-    raise ValueError(wrong)
+    return counted(wrong, record, number) if "counts" in wrong else [record.value]
+
+
+def counted(wrong: str, record: Any, number: int) -> list[bytes]:
+    """The count of the inputs of a key, which is forgotten now and then."""
+    key = bytes(record.key)
+    COUNTS[key] = 1 if wrong == "forgets counts" and number % 50 == 0 else COUNTS.get(key, 0) + 1
+    return [json.dumps({"id": json.loads(record.value)["id"], "result": COUNTS[key]}).encode()]
 
 
 def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> None:
@@ -34,7 +44,7 @@ def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> No
     number = 0
     while True:
         for records in consumer.poll(timeout_ms=200).values():
-            for record in records:
+            for record in reversed(records) if wrong == "reorders" else records:
                 number += 1
                 for payload in outputs(wrong, record, number):
                     producer.send(target, key=record.key, value=payload)

@@ -21,6 +21,7 @@ settings = {{ "isolation.level" = "read_committed", "min.insync.replicas" = 2, "
 [application]
 command = {command}
 promise = "{promise}"
+{more}
 instances = {instances}
 [workload]
 partitions = 2
@@ -37,11 +38,16 @@ runs = 1
 
 
 def spec_of(
-    *words: str, promise: str = "at-least-once", family: str = "instance-kill", instances: int = 1, count: int = 1
+    *words: str,
+    promise: str = "at-least-once",
+    family: str = "instance-kill",
+    instances: int = 1,
+    count: int = 1,
+    more: str = "",
 ) -> RunSpec:
     """One run of a Python program with these words."""
     command = [sys.executable, *words]
-    text = PLAN.format(command=command, promise=promise, family=family, instances=instances, count=count)
+    text = PLAN.format(command=command, promise=promise, family=family, instances=instances, count=count, more=more)
     return parse_plan(text, "p.toml").single(None, None, None)
 
 
@@ -104,6 +110,22 @@ def test_a_loop_that_does_not_keep_its_promise_is_found_out(
     assert set(judgement.broken) == {broken}
     assert judgement.outcome is Outcome.BROKEN_PROMISE
     assert verdict.application.pending == 0
+
+
+@pytest.mark.system
+def test_a_loop_that_promises_order_and_turns_batches_around_is_found_out(tmp_path: Path) -> None:
+    spec = spec_of(*wrong("reorders"), count=0, more='order = "key"')
+    _, judgement = judged(spec, tmp_path / "run")
+    assert set(judgement.broken) == {"reordered-effect"}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("how", "broken"), [("counts", set[str]()), ("forgets counts", {"wrong-fold"})])
+def test_a_loop_that_counts_by_key_is_held_against_its_inputs(how: str, broken: set[str], tmp_path: Path) -> None:
+    spec = spec_of(*wrong(how), count=0, promise="exactly-once", more='shape = "fold"')
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert set(judgement.broken) == broken
+    assert verdict.application.once == verdict.application.inputs > 100
 
 
 @pytest.mark.system
