@@ -16,7 +16,7 @@ from workloads.application_facts import ApplicationFacts
 from workloads.application_plan import ApplicationPlan
 from workloads.client import Fetched, Membership, Offsets
 from workloads.consumers import Consumers, Readers
-from workloads.effects import LAST, Effects, Unrecorded
+from workloads.effects import LAST, SINK, Effects, Unrecorded
 from workloads.final_read import Drain
 from workloads.instance import SendCounts, Writers
 from workloads.instances import InstanceProcesses, Instances
@@ -63,7 +63,9 @@ class ApplicationRun:
         self._inputs, self._outputs = partitions
         self._group, self._keys = group, keys
         self.instances = Instances(plan, processes, readers.clock)
-        self.effects = Effects(plan, keys, *partitions, readers.recorder)
+        told = (SINK,) if plan.effects else self._outputs
+        self.effects = Effects(plan, keys, self._inputs, told, readers.recorder)
+        self._unprinted = ""
         self._live: Consumers | None = None
         self._levels_read: list[Drain] = []
         self._stable: StableOffsets | None = None
@@ -84,17 +86,23 @@ class ApplicationRun:
     def ready(self) -> bool:
         """True if its instances say that they are ready, or, where the plan does not say how, once an output is there.
 
-        An application that ends again and again is as ready as it will be.
+        A sink, which has no output, is ready at once. An application that ends again and again is as ready as it will
+        be.
         """
         if self.instances.hopeless:
             return True
-        return self.instances.ready if self.plan.ready else self.effects.last_us > 0
+        return self.instances.ready if self.plan.ready or not self._outputs else self.effects.last_us > 0
 
     @property
     def complaint(self) -> str:
         """Say that no output had an id, so that nothing is known of any input; "" if one had."""
         if self.effects.named or self.effects.nameless is None:
             return ""
+        if not self._outputs:
+            return (
+                "no line that the command under [application] effects printed is the id of an input; the first one is "
+                f"{self.effects.nameless!r}: let it print the ids of inputs, one a line, and nothing else"
+            )
         return (
             f"no output of the application has the id of an input at {self.plan.id!r}; the first one is "
             f"{self.effects.nameless!r}: say where it is by id = under [application], or let the application copy it"
@@ -103,6 +111,8 @@ class ApplicationRun:
     def start(self) -> None:
         """Start the instances, and read the output from now on."""
         self.instances.start_all()
+        if not self._outputs:
+            return
         self._live = Consumers(self._of_outputs(self._readers, counts=True), self._outputs, OUTPUT_READERS)
         self._live.start()
 
@@ -134,6 +144,17 @@ class ApplicationRun:
         self._stable = StableOffsets(self._readers._replace(recorder=Unrecorded()), self._settings)
         self._stable.start(self._outputs)
         return self._stable
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """The log partitions that it writes to; none of a sink."""
+        return self._outputs
+
+    def print_effects(self) -> None:
+        """Let the user's command say what a sink did."""
+        if self.plan.effects:
+            lines, self._unprinted = self._processes.printed_effects()
+            self.effects.read_lines(lines, self._readers.clock.now_us())
 
     def stop_reading(self) -> None:
         """Stop the reader of the break phase."""
@@ -167,7 +188,7 @@ class ApplicationRun:
             keys=self._keys,
             group=self._group,
             inputs=tuple(self._inputs),
-            outputs=tuple(self._outputs),
+            outputs=(SINK,) if plan.effects else tuple(self._outputs),
             unread=self._unread(),
             committed=self.committed,
             exits=tuple(self.instances.exits),
@@ -187,8 +208,10 @@ class ApplicationRun:
         )
 
     def _unread(self) -> dict[str, str]:
+        if self._unprinted:
+            return {SINK: self._unprinted}
         if self.effects.overflowed:
-            return dict.fromkeys(self._outputs, "there are more outputs than are remembered")
+            return dict.fromkeys(self._outputs or (SINK,), "there are more outputs than are remembered")
         read = {name for drain in self._levels_read for name in drain.ends}
         held = {} if self._stable is None else self._stable.held
         return {

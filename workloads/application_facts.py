@@ -34,7 +34,8 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
         keys: the keys of each log partition of the input (:func:`workloads.key_of`).
         group: the group that it was told to read as.
         inputs: the log partitions of its input.
-        outputs: the log partitions of its output. The events of effects name them by their place here.
+        outputs: the log partitions of its output, or a sink; none where only its group tells what it did. The events
+            of effects name them by their place here.
         unread: those that were not read to their end, and why: what was not read there proves nothing.
         committed: by log partition of the input, the offset that its group has committed; none where it has none.
         exits: the ends of instances that the run did not ask for, in order of time.

@@ -30,6 +30,14 @@ _WHOLE: Final = re.compile(r"\d{1,18}")
 #: The key, and the payload, of the record that ends each log partition of the output.
 LAST: Final = b"ackproof: the end"
 
+#: The name of what an application writes to that is no topic; offsets in it are numbers of lines.
+SINK: Final = "the sink"
+
+
+def _line_of(output: Fetched) -> str:
+    """The id that is all of a line."""
+    return output.payload.decode(errors="replace").strip()
+
 
 class Unrecorded:
     """A recorder (:class:`workloads.Recorder`) that writes nothing down."""
@@ -64,7 +72,7 @@ class Effects:
         outputs: Sequence[str],
         recorder: Recorder,
     ) -> None:
-        self._plan, self._finds_id, self._keys = plan, finder(plan.id), keys
+        self._plan, self._finds_id, self._keys = plan, _line_of if plan.shape == "none" else finder(plan.id), keys
         self._finds_result = finder(plan.result) if plan.shape == "fold" else None
         #: The last acknowledged input, and its offset, by log partition and key of a fold.
         self._last: dict[tuple[str, int], tuple[int, InputId]] = {}
@@ -106,6 +114,11 @@ class Effects:
                 earlier.counts = True
                 self._count(earlier.source)
         return Poll({name: tuple(received) for name, received in read.items()})
+
+    def read_lines(self, lines: Sequence[str], now_us: int) -> None:
+        """Take in what a sink did: the id of an input in each line."""
+        for number, line in enumerate(lines):
+            self._take(Fetched(SINK, number, b"", line.encode()), True, now_us)
 
     def events(self, now_us: int) -> Iterator[Event]:
         """Every effect, as events of the history."""

@@ -6,6 +6,7 @@ as soon as it was started is left alone. What a fault did to an instance stays u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, Protocol, TypedDict
 
 import msgspec
@@ -56,6 +57,10 @@ class InstanceProcesses(Protocol):
 
     def thaw(self, instance: int) -> None:
         """Let them go on (SIGCONT)."""
+        ...
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        """The lines that the plan's command ``effects`` prints; and why they are not all, "" if they are."""
         ...
 
     def other_topics(self) -> tuple[str, ...]:

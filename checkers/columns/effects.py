@@ -105,6 +105,8 @@ class EffectRows:
     @cached_property
     def made(self) -> Numbers:
         """``int64[input]``: its effects; of a fold all that are due, once an output names it or a later input."""
+        if self.blind.any():
+            return np.where(self.blind, self.due * self.passed, self.named)
         if not self.folded.any():
             return self.named
         reached = np.full(int(self.key.max(initial=0)) + 1, NONE, dtype=np.int64)
@@ -117,6 +119,11 @@ class EffectRows:
     def folded(self) -> Flags:
         """``bool[input]``: the application folds the inputs of a key."""
         return self._by_input([facts is not None and facts.fold is not None for facts in self.facts]) > 0
+
+    @cached_property
+    def blind(self) -> Flags:
+        """``bool[input]``: nothing tells what the application did but its group, so that all it passed is done."""
+        return self._by_input([facts is not None and not facts.outputs for facts in self.facts]) > 0
 
     @cached_property
     def ordered(self) -> Flags:

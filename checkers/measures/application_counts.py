@@ -29,6 +29,7 @@ class ApplicationCounts(Measure):
         unexplained: outputs that no input explains.
         starts, exits: starts of instances, and ends of instances that the run did not ask for.
         waited_ms: how long the application was waited for after healing.
+        blind: nothing but its group tells what it did.
         unread: log partitions of the output that were not read to their end, and why.
         topics: topics that it made by itself.
     """
@@ -43,6 +44,7 @@ class ApplicationCounts(Measure):
     starts: int = 0
     exits: int = 0
     waited_ms: int = 0
+    blind: bool = False
     unread: dict[str, str] = msgspec.field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
@@ -51,8 +53,9 @@ class ApplicationCounts(Measure):
         """Say what became of the inputs; "" without an application."""
         if not self.promise:
             return ""
+        done = "were passed by the group; what it made of them, nothing told" if self.blind else "had their effect once"
         counts = (
-            (self.once, "had their effect once"),
+            (self.once, done),
             (self.doubled, "had it more often"),
             (self.missing, "have none though they were passed"),
             (self.pending, "were still to be done"),
@@ -60,7 +63,8 @@ class ApplicationCounts(Measure):
         became = ", ".join(f"{number:,} {words}" for number, words in counts if number) or "none was in the log"
         more = f"; {counted(self.unexplained, 'output')} named no input" if self.unexplained else ""
         ends = f"; instances ended by themselves {counted(self.exits, 'time')}" if self.exits else ""
-        return f"Of {counted(self.inputs, 'input')}, {became}{more}{ends}."
+        own = f" It made the topics {', '.join(self.topics)} by itself." if self.topics else ""
+        return f"Of {counted(self.inputs, 'input')}, {became}{more}{ends}.{own}"
 
     @classmethod
     @override
@@ -74,6 +78,7 @@ class ApplicationCounts(Measure):
         super().add(other)
         self.promise = self.promise or other.promise
         self.unread |= other.unread
+        self.blind = self.blind or other.blind
         self.topics = self.topics or other.topics
 
 
@@ -100,6 +105,7 @@ def _counts(log: Log, effects: EffectRows, history: int) -> ApplicationCounts:
         starts=facts.starts if first else 0,
         exits=len(facts.exits) if first else 0,
         waited_ms=facts.waited_ms if first else 0,
+        blind=not facts.outputs,
         unread=facts.unread,
         topics=facts.topics,
     )

@@ -10,7 +10,7 @@ from workloads import ApplicationPlan, number_of
 from workloads import effects as module
 from workloads.application_payloads import id_of
 from workloads.client import Fetched
-from workloads.effects import LAST, Effects
+from workloads.effects import LAST, SINK, Effects
 from workloads.operations import NO_INSTANCE, Effect, Event, EventType, Function, Send
 
 IN, OUT = "in-0", "out-0"
@@ -140,3 +140,10 @@ def test_an_output_of_a_fold_has_a_result(fold: str, payload: bytes, result: int
     effects = Effects(application, 1, [IN], [OUT], Kept())
     effects.read(True, 5, [Fetched(OUT, 0, b"key-0", payload % id_of(IN, 1).encode())])
     assert told(effects) == [(EventType.OK, Effect(IN, 1, 0)), (EventType.INFO, Effect(IN, result, 0))]
+
+
+def test_the_lines_of_a_sink_are_effects() -> None:
+    application = ApplicationPlan(command=("x",), shape="none", effects=("x",))
+    effects = Effects(application, 1, [IN], [SINK], Kept())
+    effects.read_lines([f" {id_of(IN, 1)}", "of nothing"], 5)
+    assert told(effects) == [(EventType.OK, Effect(IN, 1, 0)), (EventType.OK, Effect(IN, -1, 1))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.conftest import VirtualClock
@@ -50,6 +52,9 @@ class Processes:
 
     def thaw(self, instance: int) -> None:
         self.acts.append(f"thaw {instance}")
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        return (), ""
 
     def other_topics(self) -> tuple[str, ...]:
         return ()

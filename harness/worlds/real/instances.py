@@ -40,6 +40,9 @@ WORDS_BYTES: Final = 2_000
 #: Time for a killed process to be gone, and for its output to be read to the end.
 GONE_S: Final = 5.0
 _POLL_S: Final = 0.002
+#: The longest time of the command that prints the effects of a sink, and the most that is read of it.
+EFFECTS_LIMIT_S: Final = 60.0
+EFFECTS_BYTES: Final = 128 * 2**20
 #: Topics of the brokers' own begin so.
 _INTERNAL: Final = "__"
 _ASK_LIMIT_MS: Final = 5_000
@@ -52,12 +55,12 @@ def require_command(plan: ApplicationPlan) -> None:
         PlanError: what to write.
     """
     path = plan.environment.get("PATH", os.environ.get("PATH"))
-    program = plan.command[0]
-    if "{" not in program and shutil.which(program, path=path) is None:
-        raise PlanError(
-            f"there is no command {program!r} here; write the path of the program under [application] command, or "
-            "after --"
-        )
+    for program in (plan.command[0], *plan.effects[:1]):
+        if "{" not in program and shutil.which(program, path=path) is None:
+            raise PlanError(
+                f"there is no command {program!r} here; write the path of the program under [application] command, or "
+                "after --"
+            )
 
 
 class _Output:
@@ -130,27 +133,67 @@ class LocalInstances:
         """
         own = self._directory / f"instance-{instance}"
         own.mkdir(parents=True, exist_ok=True)
-        words = {**self._words, "instance": str(instance), "directory": str(own)}
-        command = [_filled(word, words) for word in self._plan.command]
+        child, token, entry = self._begun(
+            self._plan.command,
+            {"instance": str(instance), "directory": str(own)},
+            f"instance {instance}",
+            subprocess.PIPE,
+        )
+        assert child.stdout is not None  # noqa: S101 - it was asked for
+        output = _Output(child.stdout, self._directory / f"instance-{instance}.log")
+        self._processes[instance] = _Process(child, output, token, entry)
+        return child.pid
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        """Run the plan's command ``effects`` to its end; what it prints is in a file of the directory."""
+        file, name = self._directory / "effects.log", "the command under [application] effects"
+        own = {"instance": "", "directory": str(self._directory)}
+        with file.open("wb") as printed:
+            try:
+                child, token, entry = self._begun(self._plan.effects, own, "effects", printed)
+            except HostError as error:
+                return (), str(error)
+            try:
+                status = child.wait(EFFECTS_LIMIT_S)
+                why = f"{name} ended with status {status}" if status else ""
+            except subprocess.TimeoutExpired:
+                why = f"{name} did not end within {EFFECTS_LIMIT_S:.0f} s"
+            _signal_session(child.pid, signal.SIGKILL)
+            for identity in marked_with(token):
+                end(identity)
+            child.wait(GONE_S)
+            self._journal.done(entry)
+        if file.stat().st_size > EFFECTS_BYTES:
+            why = why or f"{name} printed more than {EFFECTS_BYTES:,} bytes"
+        with file.open(encoding="utf-8", errors="replace") as printed_text:
+            return printed_text.read(EFFECTS_BYTES).splitlines(), why
+
+    def _begun(
+        self, command: Sequence[str], own: Mapping[str, str], node: str, stdout: int | IO[bytes]
+    ) -> tuple[subprocess.Popen[bytes], str, int]:
+        """A process of the user's in a session of its own, its mark, and its entry in the journal.
+
+        Raises:
+            HostError: the command cannot be executed.
+        """
+        words = {**self._words, **own}
+        command = [_filled(word, words) for word in command]
         environment = {name: _filled(content, words) for name, content in self._plan.environment.items()}
         token = f"application-{uuid.uuid4().hex}"
-        entry = self._journal.intend("process", {"token": token, "node": f"instance {instance}", "command": command})
+        entry = self._journal.intend("process", {"token": token, "node": node, "command": command})
         try:
             child = subprocess.Popen(  # noqa: S603 - it is the user's own command
                 command,
                 env=os.environ | environment | {TOKEN_VARIABLE: token},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stdout=stdout,
+                stderr=subprocess.STDOUT if stdout == subprocess.PIPE else subprocess.DEVNULL,
                 start_new_session=True,
             )
         except OSError as error:
             self._journal.done(entry)
-            raise HostError(f"instance {instance} cannot be started with {command[0]}: {reason_of(error)}") from error
-        assert child.stdout is not None  # noqa: S101 - it was asked for
-        output = _Output(child.stdout, self._directory / f"instance-{instance}.log")
-        self._processes[instance] = _Process(child, output, token, entry)
-        return child.pid
+            raise HostError(f"{node} cannot be started with {command[0]}: {reason_of(error)}") from error
+        return child, token, entry
 
     def exit(self, instance: int) -> str | None:
         """Say how it ended, None while it runs."""

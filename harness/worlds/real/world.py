@@ -170,13 +170,14 @@ class RealWorld(World):
         if plan is None:
             return None
         if self._instances is None:
+            inputs = self._spec.workload.topic_names
             topics, settings, journal = topics_of(self._spec.workload), self._spec.chosen(), self._journal
             if journal is None:
                 raise HarnessError("this world has not been opened; call open() first")
             words = {
                 "bootstrap": ",".join(self.clients.bootstrap),
-                "input": topics[0],
-                "output": topics[-1],
+                "input": ",".join(inputs),
+                "output": ",".join(topics[len(inputs) :]),
                 "group": topics[0],
                 "session_timeout_ms": str(settings.session_timeout_ms),
                 "transaction_timeout_ms": str(settings.transaction_timeout_ms),

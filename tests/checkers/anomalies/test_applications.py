@@ -342,3 +342,32 @@ def test_a_fold_of_an_input_that_the_log_lost_is_not_held_against_the_applicatio
     scene.drain(6, process=11)
     scene.folded((105, 6))
     assert findings_of(scene.judged(shape="fold", fold="count", committed={INPUT: 6})) == {}
+
+
+def test_of_a_sink_whose_effects_nobody_prints_only_the_group_tells_what_it_did() -> None:
+    verdict = ApplicationScene().judged(shape="none", outputs=())
+    assert findings_of(verdict) == {}
+    assert verdict.application.sentence == (
+        "Of 4 inputs, 4 were passed by the group; what it made of them, nothing told."
+    )
+    assert findings_of(ApplicationScene().judged(shape="none", outputs=(), committed={INPUT: 2})) == {
+        "stalled-application": 1
+    }
+    assert findings_of(ApplicationScene().judged(shape="none", outputs=(), committed={})) == {"stalled-application": 1}
+
+
+def test_topics_that_an_application_made_by_itself_are_listed() -> None:
+    scene = ApplicationScene()
+    scene.made(*VALUES)
+    verdict = scene.judged(topics=("app-repartition", "app-changelog"))
+    assert verdict.application.sentence == (
+        "Of 4 inputs, 4 had their effect once. It made the topics app-repartition, app-changelog by itself."
+    )
+
+
+def test_of_a_sink_the_ids_that_the_users_command_prints_are_effects() -> None:
+    scene = ApplicationScene()
+    scene.made(100, 101, 101, 103)
+    verdict = scene.judged(shape="none", outputs=("the sink",))
+    assert findings_of(verdict) == {"missing-effect": 1, "doubled-effect": 1}
+    assert "offset 1 of the sink, offset 2 of the sink" in verdict.anomalies["doubled-effect"][0].words()

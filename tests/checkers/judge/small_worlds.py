@@ -638,7 +638,8 @@ def applications(chance: random.Random) -> World:
         "shape": "each", "outputs_each": each, "every": every, "group": "g", "keys": keys, "fold": fold,
         "promise": chance.choice(["exactly-once", "at-least-once", "at-most-once"]),
         "order": chance.choice(["none", "key"]),
-        "inputs": LOGS, "outputs": [EFFECTS], "committed": committed if commits else {}, "crash_loops": loops,
+        "inputs": LOGS, "outputs": [EFFECTS] if any(outputs.values()) or world.one_in(2) else [],
+        "committed": committed if commits else {}, "crash_loops": loops,
         "unread": {EFFECTS: "slow"} if world.one_in(8) else {},
     }  # fmt: skip
     world.event(-2, INFO, Function.APPLICATION, detail=facts, instance=-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -39,15 +40,19 @@ def counted(wrong: str, record: Any, number: int) -> list[bytes]:
 def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> None:
     servers = bootstrap.split(",")
     options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
-    consumer = KafkaConsumer(source, bootstrap_servers=servers, session_timeout_ms=6_000, **options)
+    consumer = KafkaConsumer(*source.split(","), bootstrap_servers=servers, session_timeout_ms=6_000, **options)
     producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=10)
-    number = 0
+    number, targets = 0, target.split(",")
     while True:
         for records in consumer.poll(timeout_ms=200).values():
+            if wrong == "sinks":
+                with Path(target).open("a", encoding="utf-8") as done:
+                    done.writelines(json.loads(record.value)["id"] + "\n" for record in records)
+                continue
             for record in reversed(records) if wrong == "reorders" else records:
                 number += 1
                 for payload in outputs(wrong, record, number):
-                    producer.send(target, key=record.key, value=payload)
+                    producer.send(targets[number % len(targets)], key=record.key, value=payload)
         producer.flush()
         consumer.commit()
 

@@ -25,6 +25,7 @@ promise = "{promise}"
 instances = {instances}
 [workload]
 partitions = 2
+topics = {topics}
 writes_per_second = 40.0
 duration_ms = 6_000
 drain_limit_ms = 120_000
@@ -44,10 +45,13 @@ def spec_of(
     instances: int = 1,
     count: int = 1,
     more: str = "",
+    topics: int = 1,
 ) -> RunSpec:
     """One run of a Python program with these words."""
     command = [sys.executable, *words]
-    text = PLAN.format(command=command, promise=promise, family=family, instances=instances, count=count, more=more)
+    text = PLAN.format(
+        command=command, promise=promise, family=family, instances=instances, count=count, more=more, topics=topics
+    )
     return parse_plan(text, "p.toml").single(None, None, None)
 
 
@@ -117,6 +121,25 @@ def test_a_loop_that_promises_order_and_turns_batches_around_is_found_out(tmp_pa
     spec = spec_of(*wrong("reorders"), count=0, more='order = "key"')
     _, judgement = judged(spec, tmp_path / "run")
     assert set(judgement.broken) == {"reordered-effect"}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("effects", ["", 'effects = "cat {directory}/instance-0/done"'])
+def test_a_sink_is_judged_by_its_group_and_by_what_the_users_command_prints(effects: str, tmp_path: Path) -> None:
+    words = (str(LOOP), "{bootstrap}", "{input}", "{directory}/done", "{group}", "sinks")
+    spec = spec_of(*words, count=0, more=f'shape = "none"\n{effects}')
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, judgement.outcome) == ({}, {}, Outcome.NOT_EXERCISED)
+    assert verdict.application.once == verdict.application.inputs > 100
+    assert verdict.application.blind == (not effects)
+
+
+@pytest.mark.system
+def test_several_inputs_and_outputs_are_written_and_read(tmp_path: Path) -> None:
+    spec = spec_of(*wrong("spreads"), count=0, more='output = ["left", "right"]', topics=2)
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, became(verdict.application)) == ({}, {}, {})
+    assert verdict.application.once == verdict.application.inputs > 100
 
 
 @pytest.mark.system
