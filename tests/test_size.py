@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_450,
+    "harness/cli": 4_480,
     "harness/assess": 7_900,
     "harness/lab": 15_400,
     "harness/campaigns": 9_810,
-    "harness/runs": 6_980,
-    "harness/worlds": 21_100,
+    "harness/runs": 7_080,
+    "harness/worlds": 21_280,
     "harness/records": 1_680,
     "harness/plan": 3_580,
     "harness/broker": 12_500,
     "harness/ground": 1_430,
     "checkers": 15_200,
-    "nemesis": 5_070,
-    "workloads": 11_180,
+    "nemesis": 5_170,
+    "workloads": 11_210,
     "bench": 2_300,
-    "tests": 85_300,
+    "tests": 85_650,
 }
 
 

@@ -25,7 +25,7 @@ from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
 from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
-from workloads.instances import InstanceProcesses
+from workloads.instances import InstanceProcesses, Instances
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
@@ -55,6 +55,7 @@ __all__ = [
     "Drain",
     "DueWrite",
     "InstanceProcesses",
+    "Instances",
     "Leaders",
     "OpenTransaction",
     "Reader",

@@ -59,6 +59,14 @@ class InstanceProcesses(Protocol):
         """Let them go on (SIGCONT)."""
         ...
 
+    def cut(self, instance: int, broker: int) -> bool:
+        """Let nothing that the instance sends arrive at this broker; tells if that was done."""
+        ...
+
+    def mend(self, instance: int) -> int | None:
+        """Let it reach every broker again; the packets that were dropped, None where it was not cut off."""
+        ...
+
     def printed_effects(self) -> tuple[Sequence[str], str]:
         """The lines that the plan's command ``effects`` prints; and why they are not all, "" if they are."""
         ...
@@ -76,6 +84,8 @@ class InstanceState(TypedDict, total=False):
     exit: str | None
     asked: bool
     frozen: bool
+    broker: int
+    dropped: int
 
 
 class _Slot(msgspec.Struct):
@@ -178,6 +188,19 @@ class Instances:
         self._processes.freeze(number)
         return {"instance": number, "frozen": True}
 
+    def cut_instance(self, pick: int, broker: int) -> InstanceState:
+        """Let nothing that an instance sends arrive at ``broker``, also after it was started again. Which one: as
+        :meth:`kill_instance`.
+        """
+        number = pick % self._plan.instances
+        done = number in self._slots and not self._over and self._processes.cut(number, broker)
+        return {"instance": number, "broker": broker} if done else {}
+
+    def mend_instance(self, pick: int) -> InstanceState:
+        """Let an instance reach every broker again."""
+        dropped = self._processes.mend(pick % self._plan.instances)
+        return {} if dropped is None else {"instance": pick % self._plan.instances, "dropped": dropped}
+
     def restore_instance(self, pick: int) -> InstanceState:
         """Let an instance run as before: thawed, or started again; one that still ends in order is killed first."""
         number = pick % self._plan.instances
@@ -209,6 +232,7 @@ class Instances:
         """Let the instances of the plan run, and no others; the last act's evidence."""
         last: InstanceState = {}
         for number in range(self._plan.instances):
+            last = self.mend_instance(number) or last
             last = self.restore_instance(number) or last
         while taken := self.take_added_away():
             last = taken

@@ -30,6 +30,7 @@ from kafka.errors import KafkaError
 from harness.ground.errors import HostError, PlanError
 from harness.records.journal import Journal
 from harness.worlds.hosts import TOKEN_VARIABLE, end, marked_with
+from harness.worlds.real.instance_links import InstanceLinks, group_of, require_cuts, why_no_cuts
 from workloads import ApplicationPlan, reason_of
 
 #: The most bytes of one instance's output that are kept from its begin, and the bytes of its end that are remembered.
@@ -119,7 +120,11 @@ class LocalInstances:
     def __init__(
         self, plan: ApplicationPlan, words: Mapping[str, str], directory: Path, journal: Journal, topics: Sequence[str]
     ) -> None:
-        """``words`` are the placeholders that all instances share, ``topics`` those of the run."""
+        """``words`` are the placeholders that all instances share, ``topics`` those of the run.
+
+        Instances have groups of their own, by which they can be cut off, where this machine can do that.
+        """
+        self._links = None if why_no_cuts() else InstanceLinks(words["bootstrap"], journal)
         self._plan, self._words, self._directory, self._journal = plan, words, directory, journal
         self._topics = frozenset(topics)
         self._ready = re.compile(plan.ready, re.MULTILINE) if plan.ready and not _port(plan.ready) else None
@@ -133,12 +138,9 @@ class LocalInstances:
         """
         own = self._directory / f"instance-{instance}"
         own.mkdir(parents=True, exist_ok=True)
-        child, token, entry = self._begun(
-            self._plan.command,
-            {"instance": str(instance), "directory": str(own)},
-            f"instance {instance}",
-            subprocess.PIPE,
-        )
+        words = {"instance": str(instance), "directory": str(own)}
+        group = None if self._links is None else group_of(instance)
+        child, token, entry = self._begun(self._plan.command, words, f"instance {instance}", subprocess.PIPE, group)
         assert child.stdout is not None  # noqa: S101 - it was asked for
         output = _Output(child.stdout, self._directory / f"instance-{instance}.log")
         self._processes[instance] = _Process(child, output, token, entry)
@@ -169,7 +171,12 @@ class LocalInstances:
             return printed_text.read(EFFECTS_BYTES).splitlines(), why
 
     def _begun(
-        self, command: Sequence[str], own: Mapping[str, str], node: str, stdout: int | IO[bytes]
+        self,
+        command: Sequence[str],
+        own: Mapping[str, str],
+        node: str,
+        stdout: int | IO[bytes],
+        group: int | None = None,
     ) -> tuple[subprocess.Popen[bytes], str, int]:
         """A process of the user's in a session of its own, its mark, and its entry in the journal.
 
@@ -189,6 +196,7 @@ class LocalInstances:
                 stdout=stdout,
                 stderr=subprocess.STDOUT if stdout == subprocess.PIPE else subprocess.DEVNULL,
                 start_new_session=True,
+                group=group,
             )
         except OSError as error:
             self._journal.done(entry)
@@ -260,6 +268,24 @@ class LocalInstances:
             process.frozen = False
             _signal_session(process.child.pid, signal.SIGCONT)
 
+    def learn_brokers(self) -> None:
+        """Ask for the addresses of brokers, while all run, so that instances can be cut off from them.
+
+        Raises:
+            PlanError: this machine cannot do that.
+        """
+        require_cuts()
+        if self._links is not None:
+            self._links.learn()
+
+    def cut(self, instance: int, broker: int) -> bool:
+        """Let nothing that the instance sends arrive at this broker; tells if that was done."""
+        return self._links is not None and self._links.cut(instance, broker)
+
+    def mend(self, instance: int) -> int | None:
+        """Let it reach every broker again; the packets that were dropped, None where it was not cut off."""
+        return None if self._links is None else self._links.mend(instance)
+
     def other_topics(self) -> tuple[str, ...]:
         """The topics that are neither the run's nor the brokers' own."""
         servers = self._words["bootstrap"].split(",")
@@ -279,6 +305,8 @@ class LocalInstances:
         """End all of them, and whatever they left behind."""
         for instance in self._processes:
             self.kill(instance)
+        if self._links is not None:
+            self._links.close()
 
 
 def _port(ready: str) -> int:

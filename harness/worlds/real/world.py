@@ -31,6 +31,7 @@ from harness.worlds.real.clock import RealClock
 from harness.worlds.real.instances import LocalInstances
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
+from nemesis.faults import InstanceCut
 from workloads import ClientCapability, RefusedAttempts, kind_of, topics_of
 
 #: Clients give up at once; their threads get this time to notice.
@@ -186,6 +187,8 @@ class RealWorld(World):
             directory.mkdir(exist_ok=True)
             self._instances = LocalInstances(plan, words, directory, journal, topics)
             self._resources.callback(self._instances.close)
+            if InstanceCut.family in self._spec.faults.families:
+                self._instances.learn_brokers()
         return self._instances
 
     def open(self) -> None:

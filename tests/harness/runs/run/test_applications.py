@@ -12,6 +12,7 @@ from checkers import ApplicationCounts, Judgement, Outcome, Verdict, check_one, 
 from harness.plan import RunSpec, parse_plan
 from harness.records.files import HISTORY
 from harness.runs.run.performing import perform_run
+from tests.harness.needs import needs_root
 
 ROOT: Final = Path(__file__).parents[4]
 LOOP: Final = Path(__file__).with_name("misbehaving_loop.py")
@@ -114,6 +115,18 @@ def test_a_loop_that_does_not_keep_its_promise_is_found_out(
     assert set(judgement.broken) == {broken}
     assert judgement.outcome is Outcome.BROKEN_PROMISE
     assert verdict.application.pending == 0
+
+
+@pytest.mark.system
+@pytest.mark.root
+@needs_root("nft")
+def test_an_instance_that_is_cut_off_from_a_broker_loses_packets_and_nothing_else(tmp_path: Path) -> None:
+    spec = spec_of(*example("at_least_once.py"), instances=2, family="instance-cut")
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, judgement.outcome) == ({}, {}, Outcome.HELD)
+    (fault,) = [event for event in judgement.faults if event.kind == "instancecut"]
+    assert fault.clients_only
+    assert became(verdict.application).keys() <= {"doubled"}
 
 
 @pytest.mark.system
