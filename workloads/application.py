@@ -14,7 +14,8 @@ import msgspec
 
 from workloads.application_facts import ApplicationFacts
 from workloads.application_plan import ApplicationPlan
-from workloads.client import Fetched, Membership, Offsets
+from workloads.application_progress import GroupQuestions, ProgressPoints
+from workloads.client import Clock, Fetched, Membership
 from workloads.consumers import Consumers, Readers
 from workloads.effects import LAST, SINK, Effects, Unrecorded
 from workloads.final_read import Drain
@@ -67,6 +68,8 @@ class ApplicationRun:
         self.effects = Effects(plan, keys, self._inputs, told, readers.recorder)
         self._unprinted = ""
         self._live: Consumers | None = None
+        self._questions: GroupQuestions | None = None
+        self._progress: ProgressPoints | None = None
         self._levels_read: list[Drain] = []
         self._stable: StableOffsets | None = None
         self.committed: dict[str, int] = {}
@@ -111,6 +114,8 @@ class ApplicationRun:
     def start(self) -> None:
         """Start the instances, and read the output from now on."""
         self.instances.start_all()
+        self._questions = self._ask_group()
+        self._progress = ProgressPoints(self._readers.clock, self.effects, self.committed)
         if not self._outputs:
             return
         self._live = Consumers(self._of_outputs(self._readers, counts=True), self._outputs, OUTPUT_READERS)
@@ -119,9 +124,20 @@ class ApplicationRun:
     def stop(self) -> None:
         """Let it go on: it catches up with what was written (:meth:`catch_up`)."""
 
+    def _ask_group(self) -> GroupQuestions:
+        """Let a fresh client ask how far the group is, from now on."""
+        readers = self._readers
+        consumer = readers.clients.consumer(readers.new_process(), Membership(group=self._group))
+        return GroupQuestions(consumer, readers.clock, self._inputs, ASK_MS, self.committed.update)
+
+    def _end_questions(self) -> None:
+        if self._questions is not None:
+            self._questions.end()
+
     def catch_up(self) -> CatchingUp:
         """Wait until it has caught up."""
-        return CatchingUp(self, self._readers, self._inputs, self._group)
+        self._end_questions()
+        return CatchingUp(self, self._readers.clock, self._ask_group())
 
     def end_instances(self) -> InstancesEnding:
         """Ask every instance to end."""
@@ -146,6 +162,11 @@ class ApplicationRun:
         return self._stable
 
     @property
+    def inputs(self) -> Sequence[str]:
+        """The log partitions that it reads."""
+        return self._inputs
+
+    @property
     def outputs(self) -> Sequence[str]:
         """The log partitions that it writes to; none of a sink."""
         return self._outputs
@@ -157,7 +178,9 @@ class ApplicationRun:
             self.effects.read_lines(lines, self._readers.clock.now_us())
 
     def stop_reading(self) -> None:
-        """Stop the reader of the break phase."""
+        """Stop the reader of the break phase, and whatever else looks at its progress."""
+        if self._progress is not None:
+            self._progress.end()
         if self._live is not None:
             self._live.stop()
 
@@ -196,6 +219,8 @@ class ApplicationRun:
             starts=self.instances.starts,
             waited_ms=self.waited_ms,
             topics=self._processes.other_topics(),
+            instances=plan.instances,
+            progress=() if self._progress is None else tuple(self._progress.points),
         )
         record(
             Event(
@@ -232,13 +257,9 @@ class ApplicationRun:
 class CatchingUp:
     """The wait until an application has caught up (:class:`workloads.closings.Work`)."""
 
-    def __init__(self, run: ApplicationRun, readers: Readers, inputs: Sequence[str], group: str) -> None:
-        self._run, self._clock, self._inputs = run, readers.clock, tuple(inputs)
-        self._begun_us = self._clock.now_us()
-        self._consumer = readers.clients.consumer(readers.new_process(), Membership(group=group))
-        self._ends: dict[str, int] = {}
-        self._over = False
-        self._ask()
+    def __init__(self, run: ApplicationRun, clock: Clock, questions: GroupQuestions) -> None:
+        self._run, self._clock, self._questions = run, clock, questions
+        self._begun_us = clock.now_us()
 
     @property
     def finished(self) -> bool:
@@ -254,32 +275,14 @@ class CatchingUp:
 
     def end(self) -> None:
         """Ask no more."""
-        self._over = True
         self._run.waited_ms = (self._clock.now_us() - self._begun_us) // 1000
-        self._consumer.close()
+        self._questions.end()
 
     @property
     def _passed(self) -> bool:
         """True if the group has committed the end of each log partition that has records."""
-        committed = self._run.committed
-        return len(self._ends) == len(self._inputs) and all(
-            committed.get(name, 0) >= end for name, end in self._ends.items()
-        )
-
-    def _ask(self) -> None:
-        if not self._over:
-            self._consumer.end_offsets(self._inputs, self._ends_known)
-
-    def _ends_known(self, answer: Offsets) -> None:
-        self._ends |= answer.offsets
-        if not self._over:
-            assert self._consumer.commits is not None  # noqa: S101 - it was made with a membership
-            self._consumer.commits.ask_committed(self._inputs, self._committed_known)
-
-    def _committed_known(self, answer: Offsets) -> None:
-        self._run.committed |= answer.offsets
-        if not self._over:
-            self._clock.call_at(self._clock.now_us() + ASK_MS * 1000, self._ask)
+        committed, ends = self._run.committed, self._questions.ends
+        return len(ends) == len(self._run.inputs) and all(committed.get(name, 0) >= end for name, end in ends.items())
 
 
 class InstancesEnding:

@@ -25,6 +25,18 @@ class InstanceExit(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
+class InputProgress(msgspec.Struct, frozen=True, array_like=True):
+    """The progress of an application at a moment: inputs that were acknowledged, inputs with an effect, and commits.
+
+    ``committed`` is the sum of the offsets that its group has committed.
+    """
+
+    time_us: int
+    inputs: int
+    done: int
+    committed: int
+
+
 class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """An application at the end of a run.
 
@@ -42,6 +54,7 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
         crash_loops: the instances that were left alone because they ended at once again and again.
         starts: how often an instance was started.
         waited_ms: how long it was waited for after healing.
+        instances: the instances of the plan. progress: by moment, in order of time.
         topics: topics that were made beside those of the run, by the application itself.
     """
 
@@ -62,3 +75,5 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 0
     waited_ms: int = 0
     topics: tuple[str, ...] = ()
+    instances: int = 0
+    progress: tuple[InputProgress, ...] = ()

@@ -59,6 +59,7 @@ class Effects:
 
     Attributes:
         last_us: when something new was read of the output, in microseconds of the run.
+        acknowledged: the inputs that were acknowledged.
         nameless: an output in which no id was, None before there was one.
         named: True once an output had an id.
         overflowed: True if there were more outputs than are remembered.
@@ -83,7 +84,7 @@ class Effects:
         self._due: dict[InputId, int] = {}
         self._made: Counter[InputId] = Counter()
         self._remembered = 0
-        self.last_us = 0
+        self.last_us = self.acknowledged = 0
         self.nameless: str | None = None
         self.named = self.overflowed = False
 
@@ -167,6 +168,7 @@ class Effects:
         return int(result) if result is not None and _WHOLE.fullmatch(result) else NO_VALUE
 
     def _expect(self, source: InputId, offset: int | None) -> None:
+        self.acknowledged += 1
         if self._plan.shape == "fold":
             key = source.partition, key_of(source.value, self._keys)
             reached, earlier = self._last.get(key, (-1, None))

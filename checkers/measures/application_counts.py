@@ -15,7 +15,16 @@ from checkers.columns.log import Log
 from checkers.columns.phases import RunMarks
 from checkers.measures.measure import Measure
 from checkers.words import counted
+from workloads import InputProgress
 from workloads.history import NONE
+
+
+class InstanceEnd(msgspec.Struct, frozen=True, array_like=True):
+    """An instance that ended by itself."""
+
+    instance: int
+    time_us: int
+    exit: str
 
 
 class ApplicationCounts(Measure):
@@ -32,6 +41,9 @@ class ApplicationCounts(Measure):
         blind: nothing but its group tells what it did.
         unread: log partitions of the output that were not read to their end, and why.
         topics: topics that it made by itself.
+        instances: instances of the plan; 0 where nothing is told of them.
+        progress: how many inputs there were, and were done and committed, by moment.
+        ends: the ends of instances that nothing of the run asked for.
     """
 
     promise: str = ""
@@ -47,6 +59,9 @@ class ApplicationCounts(Measure):
     blind: bool = False
     unread: dict[str, str] = msgspec.field(default_factory=dict)
     topics: tuple[str, ...] = ()
+    instances: int = 0
+    progress: tuple[InputProgress, ...] = ()
+    ends: tuple[InstanceEnd, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -79,7 +94,8 @@ class ApplicationCounts(Measure):
         self.promise = self.promise or other.promise
         self.unread |= other.unread
         self.blind = self.blind or other.blind
-        self.topics = self.topics or other.topics
+        self.topics, self.progress = self.topics or other.topics, self.progress or other.progress
+        self.ends = self.ends or other.ends
 
 
 def _counts(log: Log, effects: EffectRows, history: int) -> ApplicationCounts:
@@ -108,6 +124,9 @@ def _counts(log: Log, effects: EffectRows, history: int) -> ApplicationCounts:
         blind=not facts.outputs,
         unread=facts.unread,
         topics=facts.topics,
+        instances=facts.instances if first else 0,
+        progress=facts.progress if first else (),
+        ends=tuple(InstanceEnd(end.instance, end.time_us, end.exit) for end in facts.exits) if first else (),
     )
 
 
