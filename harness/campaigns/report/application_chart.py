@@ -77,7 +77,7 @@ def application_chart(counts: ApplicationCounts, receipts: Sequence[Receipt]) ->
 
 
 def _lines(counts: ApplicationCounts, time: Linear, scale: Linear) -> Iterator[Markup]:
-    """A line for inputs, effects and commits; of a sink whose effects are not told there are none."""
+    """A line for inputs, effects and commits; without effects where a sink does not tell them."""
     for name, number in _NUMBERS.items():
         if name == "with an effect" and counts.blind:
             continue
