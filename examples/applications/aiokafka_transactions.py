@@ -14,15 +14,17 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.errors import KafkaError
 
 
-class Rewinds(ConsumerRebalanceListener):
-    """Notes that log partitions were taken, so that an open batch is not written any more."""
+class Waits(ConsumerRebalanceListener):
+    """Lets the group take log partitions only between two transactions."""
 
     def __init__(self) -> None:
-        self.taken = False
+        self.transaction = asyncio.Lock()
+        self.rebalances = 0
 
     async def on_partitions_revoked(self, revoked: object) -> None:  # noqa: ARG002
-        """Remember it."""
-        self.taken = True
+        """Wait for the open transaction; what was read and not written is not written any more."""
+        async with self.transaction:
+            self.rebalances += 1
 
     async def on_partitions_assigned(self, assigned: object) -> None:
         """Positions are those that the group has committed."""
@@ -41,7 +43,7 @@ async def work(bootstrap: str, source: str, target: str, group: str, instance: s
         session_timeout_ms=6_000,
         heartbeat_interval_ms=1_000,
     )
-    consumer.subscribe([source], listener=(rewinds := Rewinds()))
+    consumer.subscribe([source], listener=(waits := Waits()))
     producer = AIOKafkaProducer(
         bootstrap_servers=bootstrap, transactional_id=f"{group}-{instance}", transaction_timeout_ms=10_000
     )
@@ -49,19 +51,18 @@ async def work(bootstrap: str, source: str, target: str, group: str, instance: s
     await consumer.start()
     try:
         while not ended.is_set():
-            rewinds.taken = False
+            before = waits.rebalances
             batches = await consumer.getmany(timeout_ms=200)
-            if not batches:
-                continue
-            async with producer.transaction():
-                for records in batches.values():
-                    for record in records:
-                        await producer.send(target, key=record.key, value=record.value)
-                if rewinds.taken:
-                    raise RuntimeError("log partitions were taken while a batch was open")
-                offsets = {partition: records[-1].offset + 1 for partition, records in batches.items()}
-                await producer.send_offsets_to_transaction(offsets, group)
-    except (KafkaError, RuntimeError) as error:
+            async with waits.transaction:
+                if not batches or waits.rebalances != before:
+                    continue
+                async with producer.transaction():
+                    for records in batches.values():
+                        for record in records:
+                            await producer.send(target, key=record.key, value=record.value)
+                    offsets = {partition: records[-1].offset + 1 for partition, records in batches.items()}
+                    await producer.send_offsets_to_transaction(offsets, group)
+    except KafkaError as error:
         print(f"the transaction is aborted: {error!r}", flush=True)
         return 1  # started again, it goes on from the last commit
     finally:

@@ -38,7 +38,7 @@ IGNORED_SETTINGS: Final = frozenset(
         "segment.bytes",
     }
 )
-#: Of these the one value that a log of this broker has: Kafka Streams names it for topics of its own.
+#: The one value that a log of this broker has, of some of these: Kafka Streams names it for topics of its own.
 _ALREADY_SO: Final = {"message.timestamp.type": "CreateTime"}
 
 
