@@ -80,7 +80,7 @@ class CopyTaken(PowerLost, DiskDamaged, total=False):
 class InstanceSeen(TypedDict, total=False):
     """An instance of an application that was killed, asked to end, frozen, or started as the process ``pid``.
 
-    Or it was cut off from ``broker``, and ``dropped`` packets of it were lost until that ended.
+    Or it was cut off from ``broker``, and ``lost_packets`` of it were dropped until that ended.
     """
 
     instance: int
@@ -89,7 +89,7 @@ class InstanceSeen(TypedDict, total=False):
     asked: bool
     frozen: bool
     broker: int
-    dropped: int
+    lost_packets: int
 
 
 class DirectoryFailed(Killed, total=False):

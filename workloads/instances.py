@@ -85,7 +85,7 @@ class InstanceState(TypedDict, total=False):
     asked: bool
     frozen: bool
     broker: int
-    dropped: int
+    lost_packets: int
 
 
 class _Slot(msgspec.Struct):
@@ -199,7 +199,7 @@ class Instances:
     def mend_instance(self, pick: int) -> InstanceState:
         """Let an instance reach every broker again."""
         dropped = self._processes.mend(pick % self._plan.instances)
-        return {} if dropped is None else {"instance": pick % self._plan.instances, "dropped": dropped}
+        return {} if dropped is None else {"instance": pick % self._plan.instances, "lost_packets": dropped}
 
     def restore_instance(self, pick: int) -> InstanceState:
         """Let an instance run as before: thawed, or started again; one that still ends in order is killed first."""

@@ -121,7 +121,7 @@ class InstanceCut(InstanceFault, frozen=True):
     def met_something(cls, evidence: Observed) -> bool:
         """A packet was dropped; true where none were counted."""
         seen = evidence.get(str(CLIENTS))
-        return not isinstance(seen, dict) or seen.get("dropped") != 0
+        return not isinstance(seen, dict) or seen.get("lost_packets") != 0
 
     @override
     def aim(self, view: ClusterView) -> Aim:

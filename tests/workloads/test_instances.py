@@ -214,9 +214,9 @@ def test_an_instance_is_cut_off_until_it_is_mended_and_at_the_latest_when_all_is
     instances: Instances, processes: Processes
 ) -> None:
     assert instances.cut_instance(3, 2) == {"instance": 1, "broker": 2}
-    assert instances.mend_instance(3) == {"instance": 1, "dropped": 4}
+    assert instances.mend_instance(3) == {"instance": 1, "lost_packets": 4}
     assert instances.mend_instance(3) == {}
     assert instances.cut_instance(0, 7) == {}, "nobody knows that broker"
     instances.cut_instance(0, 1)
-    assert instances.restore_all() == {"instance": 0, "dropped": 4}
+    assert instances.restore_all() == {"instance": 0, "lost_packets": 4}
     assert processes.acts[-1] == "mend 0"

@@ -48,7 +48,7 @@ class Instances:
         return {**self._act(f"cut from {broker}", pick), "broker": broker}
 
     def mend_instance(self, pick: int) -> InstanceSeen:
-        return {**self._act("mend", pick), "dropped": self.dropped}
+        return {**self._act("mend", pick), "lost_packets": self.dropped}
 
     def restore_instance(self, pick: int) -> InstanceSeen:
         return self._act("restore", pick)
@@ -107,8 +107,8 @@ def test_an_instance_is_cut_off_from_the_broker_that_has_the_role_when_the_time_
 
 
 def test_an_instance_that_sent_nothing_while_it_was_cut_off_met_nothing() -> None:
-    assert not InstanceCut.met_something({str(CLIENTS): {"instance": 1, "dropped": 0}})
-    assert InstanceCut.met_something({str(CLIENTS): {"instance": 1, "dropped": 2}})
+    assert not InstanceCut.met_something({str(CLIENTS): {"instance": 1, "lost_packets": 0}})
+    assert InstanceCut.met_something({str(CLIENTS): {"instance": 1, "lost_packets": 2}})
 
 
 def test_without_an_application_it_is_skipped_with_what_to_write(make_world: Any) -> None:
