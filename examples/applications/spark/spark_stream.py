@@ -8,21 +8,24 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-#: Kafka's source and sink for the PySpark that is installed; Spark gets it from Maven at the first start.
-PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+#: Kafka's source and sink, which Maven has brought (see spark.toml), without what Spark has itself.
+JARS = [
+    str(jar)
+    for jar in sorted((Path(__file__).parent / "target" / "libs").glob("*.jar"))
+    if "kafka" in jar.name or jar.name.startswith("commons-pool2")
+]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Copy the input to the output; until SIGTERM."""
-    import pyspark  # noqa: PLC0415 - only its version
-
     bootstrap, source, target, directory = arguments
     spark = (
         SparkSession.builder.master("local[1]")
-        .config("spark.jars.packages", PACKAGE.format(version=pyspark.__version__))
+        .config("spark.jars", ",".join(JARS))
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "600m")
         .config("spark.sql.shuffle.partitions", "1")
