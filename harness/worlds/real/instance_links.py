@@ -14,6 +14,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from kafka import KafkaAdminClient
@@ -38,7 +39,15 @@ def why_no_cuts() -> str:
         return "instances are cut off by rules of the kernel, which needs root; run as root, or leave instance-cut out"
     if shutil.which("nft") is None:
         return "instances are cut off by the command nft; install the package nftables, or leave instance-cut out"
+    if not any(first <= _FIRST_GROUP < first + count for first, count in _groups_here()):
+        return "instances are cut off by group ids that this container does not have; leave instance-cut out"
     return ""
+
+
+def _groups_here() -> list[tuple[int, int]]:
+    """The group ids that there are in this user namespace: the first, and how many, of each range."""
+    ranges = [line.split() for line in Path("/proc/self/gid_map").read_text(encoding="ascii").splitlines()]
+    return [(int(first), int(count)) for first, _, count in ranges]
 
 
 def require_cuts() -> None:

@@ -80,3 +80,7 @@ def test_a_machine_that_cannot_cut_instances_off_says_what_it_lacks(monkeypatch:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(PlanError, match="install the package nftables"):
         require_cuts()
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/nft")
+    monkeypatch.setattr(module, "_groups_here", lambda: [(0, 65_536)])
+    with pytest.raises(PlanError, match="group ids that this container does not have"):
+        require_cuts()
