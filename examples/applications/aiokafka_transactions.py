@@ -22,7 +22,7 @@ class Waits(ConsumerRebalanceListener):
         self.rebalances = 0
 
     async def on_partitions_revoked(self, revoked: object) -> None:  # noqa: ARG002
-        """Wait for the open transaction; what was read and not written is not written any more."""
+        """Wait for the open transaction; what was read and not written is read again."""
         async with self.transaction:
             self.rebalances += 1
 
@@ -54,7 +54,10 @@ async def work(bootstrap: str, source: str, target: str, group: str, instance: s
             before = waits.rebalances
             batches = await consumer.getmany(timeout_ms=200)
             async with waits.transaction:
-                if not batches or waits.rebalances != before:
+                if not batches:
+                    continue
+                if waits.rebalances != before:  # whether they were read before or after it is not known
+                    await consumer.seek_to_committed()
                     continue
                 async with producer.transaction():
                     for records in batches.values():
