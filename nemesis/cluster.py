@@ -257,6 +257,12 @@ class ApplicationInstances(Protocol):
     def freeze_instance(self, pick: int) -> InstanceSeen:
         """Let it stand still (SIGSTOP), with all that it started."""
 
+    def cut_instance(self, pick: int, broker: int) -> InstanceSeen:
+        """Let nothing that it sends arrive at ``broker``."""
+
+    def mend_instance(self, pick: int) -> InstanceSeen:
+        """Let it reach every broker again."""
+
     def restore_instance(self, pick: int) -> InstanceSeen:
         """Let it run as before: thaw it, or start it again."""
 

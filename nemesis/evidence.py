@@ -78,13 +78,18 @@ class CopyTaken(PowerLost, DiskDamaged, total=False):
 
 
 class InstanceSeen(TypedDict, total=False):
-    """An instance of an application that was killed, asked to end, frozen, or started as the process ``pid``."""
+    """An instance of an application that was killed, asked to end, frozen, or started as the process ``pid``.
+
+    Or it was cut off from ``broker``, and ``lost_packets`` of it were dropped until that ended.
+    """
 
     instance: int
     pid: int | str
     exit: str | None
     asked: bool
     frozen: bool
+    broker: int
+    lost_packets: int
 
 
 class DirectoryFailed(Killed, total=False):

@@ -5,8 +5,8 @@ workload (:mod:`workloads.driver`) and payloads (:mod:`workloads.values`) have d
 that the workers of a cluster, which import this one, do not have.
 """
 
-from workloads.application_facts import ApplicationFacts, InstanceExit
-from workloads.application_ids import ID_WORD, finder, number_of
+from workloads.application_facts import ApplicationFacts, InputProgress, InstanceExit
+from workloads.application_ids import ID_WORD, finder, key_of, number_of
 from workloads.application_plan import ApplicationPlan, ApplicationPromise
 from workloads.client import (
     PAYLOAD_HEADER,
@@ -91,14 +91,15 @@ from workloads.transaction_errors import Call, ErrorClass, class_of
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "FOR_WANT_OF_REPLICAS", "GAVE_UP", "IDEMPOTENCE", "ID_WORD",
     "KAFKA_DEFECTS", "LISTED", "NEMESIS", "NEVER", "NEVER_SENT", "NOTHING", "NOT_BY_RELEASE", "NO_ERA",
-    "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "ApplicationFacts", "ApplicationPlan", "ApplicationPromise",
-    "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits",
-    "Consumer", "CountsIn", "Effect", "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites",
-    "Function", "GroupMember", "GroupProtocol", "ImpossibleValueError", "InstanceExit", "IsolationLevel",
-    "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits",
-    "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer", "ProducerEpoch", "Reached",
-    "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send", "SendOutcome", "ServedTime",
-    "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones", "TransactionEnd",
-    "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of", "classify", "failures", "finder",
-    "in_toml", "kind_of", "number_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "ApplicationFacts", "ApplicationPlan",
+    "ApplicationPromise", "Assignment", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients",
+    "Clock", "Commits", "Consumer", "CountsIn", "Effect", "Epochs", "ErrorClass", "Event", "EventType", "Fetched",
+    "FreshWrites", "Function", "GroupMember", "GroupProtocol", "ImpossibleValueError", "InputProgress",
+    "InstanceExit", "IsolationLevel", "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets",
+    "OwnCommit", "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Producer",
+    "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
+    "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
+    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "WorkloadKind", "WorkloadPlan", "class_of",
+    "classify", "failures", "finder", "in_toml", "key_of", "kind_of", "number_of", "reason_of", "refusal", "shown",
+    "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from workloads.application_facts import ApplicationFacts
-from workloads.application_ids import finder
 from workloads.application_plan import ApplicationPlan
-from workloads.client import Fetched, Membership, Offsets
+from workloads.application_progress import GroupQuestions, ProgressPoints
+from workloads.client import Clock, Fetched, Membership
 from workloads.consumers import Consumers, Readers
-from workloads.effects import LAST, Effects, Unrecorded
+from workloads.effects import LAST, SINK, Effects, Unrecorded
 from workloads.final_read import Drain
 from workloads.instance import SendCounts, Writers
 from workloads.instances import InstanceProcesses, Instances
@@ -57,14 +57,19 @@ class ApplicationRun:
         *,
         processes: InstanceProcesses,
         group: str,
+        keys: int,
     ) -> None:
         self.plan, self._settings = plan, settings
         self._readers, self._writers, self._processes = readers, writers, processes
         self._inputs, self._outputs = partitions
-        self._group = group
+        self._group, self._keys = group, keys
         self.instances = Instances(plan, processes, readers.clock)
-        self.effects = Effects(plan, finder(plan.id), *partitions, readers.recorder)
+        told = (SINK,) if plan.effects else self._outputs
+        self.effects = Effects(plan, keys, self._inputs, told, readers.recorder)
+        self._unprinted = ""
         self._live: Consumers | None = None
+        self._questions: GroupQuestions | None = None
+        self._progress: ProgressPoints | None = None
         self._levels_read: list[Drain] = []
         self._stable: StableOffsets | None = None
         self.committed: dict[str, int] = {}
@@ -84,17 +89,23 @@ class ApplicationRun:
     def ready(self) -> bool:
         """True if its instances say that they are ready, or, where the plan does not say how, once an output is there.
 
-        An application that ends again and again is as ready as it will be.
+        A sink, which has no output, is ready at once. An application that ends again and again is as ready as it will
+        be.
         """
         if self.instances.hopeless:
             return True
-        return self.instances.ready if self.plan.ready else self.effects.last_us > 0
+        return self.instances.ready if self.plan.ready or not self._outputs else self.effects.last_us > 0
 
     @property
     def complaint(self) -> str:
         """Say that no output had an id, so that nothing is known of any input; "" if one had."""
         if self.effects.named or self.effects.nameless is None:
             return ""
+        if not self._outputs:
+            return (
+                "no line that the command under [application] effects printed is the id of an input; the first one is "
+                f"{self.effects.nameless!r}: let it print the ids of inputs, one a line, and nothing else"
+            )
         return (
             f"no output of the application has the id of an input at {self.plan.id!r}; the first one is "
             f"{self.effects.nameless!r}: say where it is by id = under [application], or let the application copy it"
@@ -103,15 +114,30 @@ class ApplicationRun:
     def start(self) -> None:
         """Start the instances, and read the output from now on."""
         self.instances.start_all()
+        self._questions = self._ask_group()
+        self._progress = ProgressPoints(self._readers.clock, self.effects, self.committed)
+        if not self._outputs:
+            return
         self._live = Consumers(self._of_outputs(self._readers, counts=True), self._outputs, OUTPUT_READERS)
         self._live.start()
 
     def stop(self) -> None:
         """Let it go on: it catches up with what was written (:meth:`catch_up`)."""
 
+    def _ask_group(self) -> GroupQuestions:
+        """Let a fresh client ask how far the group is, from now on."""
+        readers = self._readers
+        consumer = readers.clients.consumer(readers.new_process(), Membership(group=self._group))
+        return GroupQuestions(consumer, readers.clock, self._inputs, ASK_MS, self.committed.update)
+
+    def _end_questions(self) -> None:
+        if self._questions is not None:
+            self._questions.end()
+
     def catch_up(self) -> CatchingUp:
         """Wait until it has caught up."""
-        return CatchingUp(self, self._readers, self._inputs, self._group)
+        self._end_questions()
+        return CatchingUp(self, self._readers.clock, self._ask_group())
 
     def end_instances(self) -> InstancesEnding:
         """Ask every instance to end."""
@@ -135,8 +161,26 @@ class ApplicationRun:
         self._stable.start(self._outputs)
         return self._stable
 
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The log partitions that it reads."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """The log partitions that it writes to; none of a sink."""
+        return self._outputs
+
+    def print_effects(self) -> None:
+        """Let the user's command say what a sink did."""
+        if self.plan.effects:
+            lines, self._unprinted = self._processes.printed_effects()
+            self.effects.read_lines(lines, self._readers.clock.now_us())
+
     def stop_reading(self) -> None:
-        """Stop the reader of the break phase."""
+        """Stop the reader of the break phase, and whatever else looks at its progress."""
+        if self._progress is not None:
+            self._progress.end()
         if self._live is not None:
             self._live.stop()
 
@@ -162,9 +206,12 @@ class ApplicationRun:
             outputs_each=plan.outputs_of_each,
             every=plan.every if plan.shape == "some" else 1,
             promise=plan.promise,
+            order=plan.order,
+            fold=plan.fold if plan.shape == "fold" else None,
+            keys=self._keys,
             group=self._group,
             inputs=tuple(self._inputs),
-            outputs=tuple(self._outputs),
+            outputs=(SINK,) if plan.effects else tuple(self._outputs),
             unread=self._unread(),
             committed=self.committed,
             exits=tuple(self.instances.exits),
@@ -172,6 +219,8 @@ class ApplicationRun:
             starts=self.instances.starts,
             waited_ms=self.waited_ms,
             topics=self._processes.other_topics(),
+            instances=plan.instances,
+            progress=() if self._progress is None else tuple(self._progress.points),
         )
         record(
             Event(
@@ -184,8 +233,10 @@ class ApplicationRun:
         )
 
     def _unread(self) -> dict[str, str]:
+        if self._unprinted:
+            return {SINK: self._unprinted}
         if self.effects.overflowed:
-            return dict.fromkeys(self._outputs, "there are more outputs than are remembered")
+            return dict.fromkeys(self._outputs or (SINK,), "there are more outputs than are remembered")
         read = {name for drain in self._levels_read for name in drain.ends}
         held = {} if self._stable is None else self._stable.held
         return {
@@ -206,13 +257,9 @@ class ApplicationRun:
 class CatchingUp:
     """The wait until an application has caught up (:class:`workloads.closings.Work`)."""
 
-    def __init__(self, run: ApplicationRun, readers: Readers, inputs: Sequence[str], group: str) -> None:
-        self._run, self._clock, self._inputs = run, readers.clock, tuple(inputs)
-        self._begun_us = self._clock.now_us()
-        self._consumer = readers.clients.consumer(readers.new_process(), Membership(group=group))
-        self._ends: dict[str, int] = {}
-        self._over = False
-        self._ask()
+    def __init__(self, run: ApplicationRun, clock: Clock, questions: GroupQuestions) -> None:
+        self._run, self._clock, self._questions = run, clock, questions
+        self._begun_us = clock.now_us()
 
     @property
     def finished(self) -> bool:
@@ -228,32 +275,14 @@ class CatchingUp:
 
     def end(self) -> None:
         """Ask no more."""
-        self._over = True
         self._run.waited_ms = (self._clock.now_us() - self._begun_us) // 1000
-        self._consumer.close()
+        self._questions.end()
 
     @property
     def _passed(self) -> bool:
         """True if the group has committed the end of each log partition that has records."""
-        committed = self._run.committed
-        return len(self._ends) == len(self._inputs) and all(
-            committed.get(name, 0) >= end for name, end in self._ends.items()
-        )
-
-    def _ask(self) -> None:
-        if not self._over:
-            self._consumer.end_offsets(self._inputs, self._ends_known)
-
-    def _ends_known(self, answer: Offsets) -> None:
-        self._ends |= answer.offsets
-        if not self._over:
-            assert self._consumer.commits is not None  # noqa: S101 - it was made with a membership
-            self._consumer.commits.ask_committed(self._inputs, self._committed_known)
-
-    def _committed_known(self, answer: Offsets) -> None:
-        self._run.committed |= answer.offsets
-        if not self._over:
-            self._clock.call_at(self._clock.now_us() + ASK_MS * 1000, self._ask)
+        committed, ends = self._run.committed, self._questions.ends
+        return len(ends) == len(self._run.inputs) and all(committed.get(name, 0) >= end for name, end in ends.items())
 
 
 class InstancesEnding:

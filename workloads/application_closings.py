@@ -34,11 +34,22 @@ class EndInstances(msgspec.Struct, frozen=True):
         return Begun(ending.application.end_instances(), run.plan.stop_timeout_ms, KILLED_MS)
 
 
+class PrintEffects(msgspec.Struct, frozen=True):
+    """Let the user's command print what a sink did; nothing where it writes to topics."""
+
+    def begin(self, ending: RunEnding) -> Begun:
+        """It is done before this returns."""
+        ending.application.print_effects()
+        return Begun()
+
+
 class AwaitStableOutput(msgspec.Struct, frozen=True):
     """Wait until no transaction is open in the output."""
 
     def begin(self, ending: RunEnding) -> Begun:
         """Ask for the ends."""
+        if not ending.application.outputs:
+            return Begun()
         work = ending.application.await_stable()
         return Begun(work, work.limit_ms)
 
@@ -48,6 +59,8 @@ class WriteLastOutput(msgspec.Struct, frozen=True):
 
     def begin(self, ending: RunEnding) -> Begun:
         """Write by fresh producers."""
+        if not ending.application.outputs:
+            return Begun()
         return Begun(ending.application.write_last(), ending.plan.recovery_limit_ms, SETTLE_MS)
 
 
@@ -58,6 +71,8 @@ class ReadOutput(msgspec.Struct, frozen=True):
 
     def begin(self, ending: RunEnding) -> Begun:
         """Read by fresh consumers."""
+        if not ending.application.outputs:
+            return Begun()
         return Begun(ending.application.read(self.level), ending.plan.drain_limit_ms // 2)
 
 
@@ -73,6 +88,6 @@ class TellEffects(msgspec.Struct, frozen=True):
 def of_applications(levels: Levels, _brokers: Sequence[int]) -> Closings:
     """The application catches up before the input is read; then it is ended, and its output is read at both levels."""
     return Closings(
-        before=(CatchUp(), EndInstances()),
+        before=(CatchUp(), EndInstances(), PrintEffects()),
         after=(WriteLastOutput(), AwaitStableOutput(), ReadOutput(levels[0]), ReadOutput(levels[1]), TellEffects()),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from workloads.application_plan import ApplicationPromise, Shape
+from workloads.application_plan import ApplicationPromise, Fold, Order, Shape
 
 
 class InstanceExit(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,20 +25,36 @@ class InstanceExit(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
+class InputProgress(msgspec.Struct, frozen=True, array_like=True):
+    """The progress of an application at a moment: inputs that were acknowledged, inputs with an effect, and commits.
+
+    ``committed`` is the sum of the offsets that its group has committed.
+    """
+
+    time_us: int
+    inputs: int
+    done: int
+    committed: int
+
+
 class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """An application at the end of a run.
 
     Attributes:
         shape, outputs_each, every, promise: as the plan has them; ``outputs_each`` is 1 but in ``many``.
+        order: as the plan has it. fold: the result of a key, None in other shapes.
+        keys: the keys of each log partition of the input (:func:`workloads.key_of`).
         group: the group that it was told to read as.
         inputs: the log partitions of its input.
-        outputs: the log partitions of its output. The events of effects name them by their place here.
+        outputs: the log partitions of its output, or a sink; none where only its group tells what it did. The events
+            of effects name them by their place here.
         unread: those that were not read to their end, and why: what was not read there proves nothing.
         committed: by log partition of the input, the offset that its group has committed; none where it has none.
         exits: the ends of instances that the run did not ask for, in order of time.
         crash_loops: the instances that were left alone because they ended at once again and again.
         starts: how often an instance was started.
         waited_ms: how long it was waited for after healing.
+        instances: the instances of the plan. progress: by moment, in order of time.
         topics: topics that were made beside those of the run, by the application itself.
     """
 
@@ -49,6 +65,9 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    order: Order = "none"
+    fold: Fold | None = None
+    keys: int = 1
     unread: dict[str, str] = {}
     committed: dict[str, int] = {}
     exits: tuple[InstanceExit, ...] = ()
@@ -56,3 +75,5 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 0
     waited_ms: int = 0
     topics: tuple[str, ...] = ()
+    instances: int = 0
+    progress: tuple[InputProgress, ...] = ()

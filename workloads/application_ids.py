@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from workloads.client import Fetched
 
@@ -16,13 +18,29 @@ ID_WORD: Final = "{id}"
 NUMBERS: Final = 1_000
 #: Spreads values, whose lowest digits only count the writes of one process.
 _PRIME: Final = 999_983
+#: Spreads the keys of neighbouring values.
+_STRIDE: Final = 7_919
 #: The characters of an output that are quoted where it has no id.
 QUOTED_MAX: Final = 120
 
 
-def number_of(value: int) -> int:
+#: A value, or an array of values.
+Values = TypeVar("Values", int, npt.NDArray[np.int64])
+
+
+def number_of(value: Values) -> Values:
     """The number that the input ``value`` carries, below :data:`NUMBERS`."""
     return value % _PRIME % NUMBERS
+
+
+def key_of(value: Values, keys: Values) -> Values:
+    """The number of the key of the input ``value`` among the ``keys`` of its log partition."""
+    return value % _PRIME * _STRIDE // NUMBERS % keys
+
+
+def keys_of_each(keys: int, partitions: int) -> int:
+    """The keys of each log partition of an input, of ``keys`` in all; no key is in two, as partitioners have it."""
+    return max(1, keys // partitions)
 
 
 #: Reads the text of an id from an output; None where the output has none there.
@@ -30,7 +48,7 @@ FindsId = Callable[[Fetched], str | None]
 
 
 def finder(where: str) -> FindsId:
-    """Make the function that reads ids from outputs: ``key``, ``header:NAME``, ``json:/path``, or ``regex:EXPRESSION``.
+    """Make the function that reads ids, or results: ``key``, ``header:NAME``, ``json:/path``, or ``regex:EXPRESSION``.
 
     An expression is searched for in the payload. The first group of it is the id, or all that it matches where it has
     no group.
@@ -73,7 +91,7 @@ class _JsonIds:
                 content = content[int(step)] if isinstance(content, list) else content[step]
         except (msgspec.DecodeError, LookupError, TypeError, ValueError, RecursionError):
             return None
-        return content if isinstance(content, str) else None
+        return str(content) if isinstance(content, str | int) and not isinstance(content, bool) else None
 
 
 class _PatternIds:

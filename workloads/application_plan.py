@@ -8,7 +8,11 @@ import msgspec
 from msgspec import Meta
 
 #: The number of outputs of an input.
-Shape = Literal["each", "many", "some"]
+Shape = Literal["each", "many", "some", "fold", "none"]
+#: The result of the inputs of a key.
+Fold = Literal["count", "sum", "last"]
+#: The order of outputs that a program promises.
+Order = Literal["none", "key"]
 #: The fate of an input, as the program promises it.
 ApplicationPromise = Literal["exactly-once", "at-least-once", "at-most-once"]
 #: The template of an input's payload where the plan has none.
@@ -23,7 +27,7 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `{bootstrap}`, the brokers' addresses; `{instance}`, the instance's number from 0 on; `{input}` and `{output}`, the
     topics; `{group}`, the group that it should read as; `{directory}`, a directory of the instance's own, which stays
     when it is started again; `{session_timeout_ms}` and `{transaction_timeout_ms}`, the settings of these names. It
-    runs in the directory in which ackproof was started."""
+    runs in the directory in which ackproof was started. Of several topics the names are joined by commas."""
     instances: Annotated[int, Meta(ge=1, le=50, description="each is a process of this machine")] = 2
     """Instances that run at the same time."""
     environment: dict[str, str] = {}
@@ -39,9 +43,10 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     restart_pause_ms: Annotated[int, Meta(ge=1)] = 500
     """The pause before an instance that ended by itself is started again. One that ends five times in a row, each time
     within five seconds, is left alone: a crash loop."""
-    output: str = ""
-    """The topic that the application writes to, which ackproof makes and reads; by default the input's name with
-    `-out`. The input is the workload's `topic`."""
+    output: tuple[str, ...] = ()
+    """The topic, or a list of topics, that the application writes to; ackproof makes and reads them. By default it is
+    the input's name with `-out`. The input is the workload's `topic`, or its `topics`. Topics that the application
+    makes by itself are listed in the report."""
     payload: str = PAYLOAD
     """The payload of an input: a text in which `{id}`, `{key}` and `{number}` (0 to 999) are replaced."""
     id: str = "json:/id"
@@ -49,11 +54,25 @@ class ApplicationPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     group is the id. With `key`, the key of each input is its id too."""
     shape: Shape = "each"
     """Outputs of an input: one (`each`), `outputs_each`, all or none (`many`), or one of each input whose number is a
-    multiple of `every` (`some`)."""
+    multiple of `every` (`some`). With `fold` an output has the result of all inputs of a key so far, and the id of the
+    last one; not every input needs an output of its own. With `none` the application writes to no topic; `effects` may
+    say what it did."""
+    effects: tuple[str, ...] = ()
+    """With `shape = "none"`, a command as `command` that prints the id of an input for each of its effects, one a line.
+    It is run once, after the instances were ended; `{directory}` is the one that theirs are in. Without it only the
+    group's offsets are looked at."""
     outputs_each: Annotated[int, Meta(ge=2, le=1_000, description="each is remembered")] = 2
     """Outputs of an input, with `shape = "many"`."""
     every: Annotated[int, Meta(ge=2, le=1_000, description="numbers are below a thousand")] = 2
     """With `shape = "some"`: an input has an output if its number is a multiple of this."""
+    fold: Fold = "count"
+    """With `shape = "fold"`, the result of a key: the `count` of its inputs, the `sum` of their numbers, or the id of
+    the `last` one."""
+    result: str = "json:/result"
+    """With `shape = "fold"`, the place of the result in an output, as of `id`."""
+    order: Order = "none"
+    """With `key` the program promises that outputs of a key come in the order of its inputs, in each log partition of
+    the output. Each key is in one log partition of the input."""
     promise: ApplicationPromise = "exactly-once"
     """The promise of the program. With `at-least-once` an input may have several effects, with `at-most-once` none.
     Effects are what readers with the setting `isolation.level` read."""

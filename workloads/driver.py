@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from workloads.application import ApplicationRun
+from workloads.application_ids import key_of, keys_of_each
 from workloads.application_payloads import Template, id_of
 from workloads.application_plan import ApplicationPlan
 from workloads.client import Clients, Clock, Membership, Offsets
@@ -24,7 +25,7 @@ from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
 from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
-from workloads.instances import InstanceProcesses
+from workloads.instances import InstanceProcesses, Instances
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
@@ -54,6 +55,7 @@ __all__ = [
     "Drain",
     "DueWrite",
     "InstanceProcesses",
+    "Instances",
     "Leaders",
     "OpenTransaction",
     "Reader",
@@ -127,9 +129,12 @@ class Workload:
         """The run of an application; producers write what it understands from now on, and its inputs are known."""
         assert processes is not None, "this world starts no instances"  # noqa: S101 - plans of such worlds are refused
         template, by_key = Template(application.payload), application.id == "key"
+        places = {name: number for number, name in enumerate(self.inputs)}
+        keys = keys_of_each(self._plan.keys, len(self.inputs))
 
-        def make(partition: str, key: bytes, value: int, _size_bytes: int) -> tuple[bytes, bytes]:
-            key = id_of(partition, value).encode() if by_key else key
+        def make(partition: str, _key: bytes, value: int, _size_bytes: int) -> tuple[bytes, bytes]:
+            name = f"key-{key_of(value, keys) * len(places) + places[partition]}"
+            key = (id_of(partition, value) if by_key else name).encode()
             return key, template.payload(partition, key, value)
 
         self._readers = self._readers._replace(decode=partial(decoded, payload=template.decode))
@@ -141,6 +146,7 @@ class Workload:
             (self.inputs, self.outputs),
             processes=processes,
             group=self._plan.topic,
+            keys=keys,
         )
         self._writers = self._writers._replace(make=make, recorder=run.recorder)
         self.partitions = self.inputs

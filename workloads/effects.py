@@ -6,6 +6,7 @@ in the history: it has the effects, once, when the output was read to its end at
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from workloads.application_ids import FindsId, number_of, quoted
+from workloads.application_ids import finder, key_of, number_of, quoted
 from workloads.application_payloads import InputId, input_of
 from workloads.application_plan import ApplicationPlan
 from workloads.client import Fetched
@@ -24,8 +25,18 @@ from workloads.values import NO_VALUE
 OUTPUTS_MAX: Final = 2_000_000
 #: Effects of one event.
 EFFECTS_AN_EVENT: Final = 10_000
+#: A result that is a number, below 10^18.
+_WHOLE: Final = re.compile(r"\d{1,18}")
 #: The key, and the payload, of the record that ends each log partition of the output.
 LAST: Final = b"ackproof: the end"
+
+#: The name of what an application writes to that is no topic; offsets in it are numbers of lines.
+SINK: Final = "the sink"
+
+
+def _line_of(output: Fetched) -> str:
+    """The id that is all of a line."""
+    return output.payload.decode(errors="replace").strip()
 
 
 class Unrecorded:
@@ -36,10 +47,11 @@ class Unrecorded:
 
 
 class _Output(msgspec.Struct):
-    """One output: its input, None where it names none, and whether readers of the run's level saw it."""
+    """One output: its input, None where it names none; whether readers of the run's level saw it; its result."""
 
     source: InputId | None
     counts: bool
+    result: int | None = None
 
 
 class Effects:
@@ -47,6 +59,7 @@ class Effects:
 
     Attributes:
         last_us: when something new was read of the output, in microseconds of the run.
+        acknowledged: the inputs that were acknowledged.
         nameless: an output in which no id was, None before there was one.
         named: True once an output had an id.
         overflowed: True if there were more outputs than are remembered.
@@ -55,12 +68,15 @@ class Effects:
     def __init__(
         self,
         plan: ApplicationPlan,
-        finds_id: FindsId,
+        keys: int,
         inputs: Sequence[str],
         outputs: Sequence[str],
         recorder: Recorder,
     ) -> None:
-        self._plan, self._finds_id = plan, finds_id
+        self._plan, self._finds_id, self._keys = plan, _line_of if plan.shape == "none" else finder(plan.id), keys
+        self._finds_result = finder(plan.result) if plan.shape == "fold" else None
+        #: The last acknowledged input, and its offset, by log partition and key of a fold.
+        self._last: dict[tuple[str, int], tuple[int, InputId]] = {}
         self._inputs = frozenset(inputs)
         self._first_input = inputs[0]
         self._outputs: dict[str, dict[int, _Output]] = {name: {} for name in outputs}
@@ -68,7 +84,7 @@ class Effects:
         self._due: dict[InputId, int] = {}
         self._made: Counter[InputId] = Counter()
         self._remembered = 0
-        self.last_us = 0
+        self.last_us = self.acknowledged = 0
         self.nameless: str | None = None
         self.named = self.overflowed = False
 
@@ -83,7 +99,7 @@ class Effects:
         if event.function is Function.SEND and event.type is EventType.OK:
             for sent in event.micro:
                 if isinstance(sent, Send):
-                    self._expect(InputId(sent.partition, sent.value))
+                    self._expect(InputId(sent.partition, sent.value), sent.offset)
 
     def read(self, counts: bool, now_us: int, records: Sequence[Fetched]) -> Poll:
         """Take outputs in; what a reader needs to know of them is the answer."""
@@ -100,17 +116,25 @@ class Effects:
                 self._count(earlier.source)
         return Poll({name: tuple(received) for name, received in read.items()})
 
+    def read_lines(self, lines: Sequence[str], now_us: int) -> None:
+        """Take in what a sink did: the id of an input in each line."""
+        for number, line in enumerate(lines):
+            self._take(Fetched(SINK, number, b"", line.encode()), True, now_us)
+
     def events(self, now_us: int) -> Iterator[Event]:
         """Every effect, as events of the history."""
         for number, outputs in enumerate(self._outputs.values()):
-            for counts, kind in ((True, EventType.OK), (False, EventType.FAIL)):
-                micro = [
-                    Effect(self._first_input, NO_VALUE, offset)
-                    if output.source is None
-                    else Effect(output.source.partition, output.source.value, offset)
-                    for offset, output in sorted(outputs.items())
-                    if output.counts is counts
-                ]
+            told: list[tuple[EventType, list[Effect]]] = [
+                (EventType.OK, []),
+                (EventType.FAIL, []),
+                (EventType.INFO, []),
+            ]
+            for offset, output in sorted(outputs.items()):
+                partition, value = output.source or (self._first_input, NO_VALUE)
+                told[not output.counts][1].append(Effect(partition, value, offset))
+                if output.counts and output.result is not None and output.source is not None:
+                    told[2][1].append(Effect(partition, output.result, offset))
+            for kind, micro in told:
                 event = partial(
                     Event, time_us=now_us, process=HARNESS, type=kind, function=Function.EFFECT, node=number
                 )
@@ -131,11 +155,28 @@ class Effects:
             self.nameless = self.nameless or quoted(output)
         else:
             self.named = True
-        self._outputs[output.partition][output.offset] = _Output(source, counts)
+        result = None if self._finds_result is None else self._number(self._finds_result(output))
+        self._outputs[output.partition][output.offset] = _Output(source, counts, result)
         if counts:
             self._count(source)
 
-    def _expect(self, source: InputId) -> None:
+    def _number(self, result: str | None) -> int:
+        """The result that an output has; -1 where it has none."""
+        if self._plan.fold == "last":
+            named = None if result is None else input_of(result)
+            return NO_VALUE if named is None else named.value
+        return int(result) if result is not None and _WHOLE.fullmatch(result) else NO_VALUE
+
+    def _expect(self, source: InputId, offset: int | None) -> None:
+        self.acknowledged += 1
+        if self._plan.shape == "fold":
+            key = source.partition, key_of(source.value, self._keys)
+            reached, earlier = self._last.get(key, (-1, None))
+            if offset is None or offset < reached:
+                return
+            self._last[key] = offset, source
+            if earlier is not None:
+                self._due.pop(earlier, None)
         if self._plan.shape == "some" and number_of(source.value) % self._plan.every:
             return
         if self._made[source] < self._plan.outputs_of_each:

@@ -192,7 +192,15 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     ),
     "application": WorkloadKind(
         application,
-        ("missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "lost-write"),
+        (
+            "missing-effect",
+            "doubled-effect",
+            "reordered-effect",
+            "wrong-fold",
+            "unexplained-output",
+            "stalled-application",
+            "lost-write",
+        ),
         reading="application",
         closings=of_applications,
         needs=(ClientCapability.COMMITS,),
@@ -245,6 +253,7 @@ OUTPUT: Final = "-out"
 def topics_of(plan: WorkloadPlan) -> tuple[str, ...]:
     """The topics of a run, those of the plan first; all have as many log partitions."""
     if plan.application is not None:
-        return (*plan.topic_names, plan.application.output or plan.topic + OUTPUT)
+        outputs = () if plan.application.shape == "none" else plan.application.output or (plan.topic + OUTPUT,)
+        return (*plan.topic_names, *outputs)
     outputs = plan.topic_names if kind_of(plan).reading == "pipeline" else ()
     return (*plan.topic_names, *(name + OUTPUT for name in outputs))

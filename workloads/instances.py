@@ -6,6 +6,7 @@ as soon as it was started is left alone. What a fault did to an instance stays u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, Protocol, TypedDict
 
 import msgspec
@@ -58,6 +59,18 @@ class InstanceProcesses(Protocol):
         """Let them go on (SIGCONT)."""
         ...
 
+    def cut(self, instance: int, broker: int) -> bool:
+        """Let nothing that the instance sends arrive at this broker; tells if that was done."""
+        ...
+
+    def mend(self, instance: int) -> int | None:
+        """Let it reach every broker again; the packets that were dropped, None where it was not cut off."""
+        ...
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        """The lines that the plan's command ``effects`` prints; and why they are not all, "" if they are."""
+        ...
+
     def other_topics(self) -> tuple[str, ...]:
         """The topics of the cluster that are neither the run's nor the brokers' own; none where it does not answer."""
         ...
@@ -71,6 +84,8 @@ class InstanceState(TypedDict, total=False):
     exit: str | None
     asked: bool
     frozen: bool
+    broker: int
+    lost_packets: int
 
 
 class _Slot(msgspec.Struct):
@@ -173,6 +188,19 @@ class Instances:
         self._processes.freeze(number)
         return {"instance": number, "frozen": True}
 
+    def cut_instance(self, pick: int, broker: int) -> InstanceState:
+        """Let nothing that an instance sends arrive at ``broker``, also after it was started again. Which one: as
+        :meth:`kill_instance`.
+        """
+        number = pick % self._plan.instances
+        done = number in self._slots and not self._over and self._processes.cut(number, broker)
+        return {"instance": number, "broker": broker} if done else {}
+
+    def mend_instance(self, pick: int) -> InstanceState:
+        """Let an instance reach every broker again."""
+        dropped = self._processes.mend(pick % self._plan.instances)
+        return {} if dropped is None else {"instance": pick % self._plan.instances, "lost_packets": dropped}
+
     def restore_instance(self, pick: int) -> InstanceState:
         """Let an instance run as before: thawed, or started again; one that still ends in order is killed first."""
         number = pick % self._plan.instances
@@ -204,6 +232,7 @@ class Instances:
         """Let the instances of the plan run, and no others; the last act's evidence."""
         last: InstanceState = {}
         for number in range(self._plan.instances):
+            last = self.mend_instance(number) or last
             last = self.restore_instance(number) or last
         while taken := self.take_added_away():
             last = taken

@@ -68,7 +68,8 @@ class Function(StrEnum):
 
     ``EFFECT``, without an invoke, lists outputs of an application (:class:`Effect`) of one log partition, whose place
     among the outputs is the event's ``node``. OK: readers of the level of the run read them. FAIL: only readers of
-    uncommitted records did. ``APPLICATION`` says in the end what became of the program; its ``detail`` is a
+    uncommitted records did. INFO: the ``value`` of each is the result that the output at its ``offset`` has, of a fold.
+    ``APPLICATION`` says in the end what became of the program; its ``detail`` is a
     :class:`workloads.ApplicationFacts`.
     """
 

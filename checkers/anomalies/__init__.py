@@ -39,6 +39,7 @@ from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.applications import APPLICATIONS
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
 from checkers.anomalies.early_cleaning import EARLY_CLEANING
+from checkers.anomalies.keyed_effects import KEYED_EFFECTS
 from checkers.anomalies.order import ORDER
 from checkers.anomalies.pipelines import PIPELINES
 from checkers.anomalies.transactions import TRANSACTIONS
@@ -69,6 +70,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         stale_generation.ANOMALY,
         *PIPELINES,
         *APPLICATIONS,
+        *KEYED_EFFECTS,
         *CYCLES,
         divergent_replicas.ANOMALY,
         divergent_reads.ANOMALY,

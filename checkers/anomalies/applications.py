@@ -185,7 +185,7 @@ def doubled_inputs(effects: EffectRows) -> Numbers:
     return np.flatnonzero(effects.applied & read & effects.wanted & (effects.made > each))
 
 
-def _where_there_are(kernel: Callable[[Log, EffectRows], Found]) -> Callable[[Log], Found]:
+def where_there_are(kernel: Callable[[Log, EffectRows], Found]) -> Callable[[Log], Found]:
     """The kernel over a log that may have no application."""
 
     def find(log: Log) -> Found:
@@ -196,7 +196,7 @@ def _where_there_are(kernel: Callable[[Log, EffectRows], Found]) -> Callable[[Lo
 
 #: In the order in which a report lists them.
 APPLICATIONS: Final = Anomaly.each_documented(
-    _where_there_are,
+    where_there_are,
     (
         (
             "unexplained-output",

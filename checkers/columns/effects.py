@@ -14,8 +14,8 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log_rows import LogRows
-from workloads import ApplicationFacts, number_of
-from workloads.history import NONE, OK, Kind
+from workloads import ApplicationFacts, key_of, number_of
+from workloads.history import INFO, NONE, OK, Kind
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class EffectRows:
     @cached_property
     def wanted(self) -> Flags:
         """``bool[input]``: the application makes outputs of it, by the shape that the plan states."""
-        every = self._by_input([1 if facts is None else facts.every for facts in self.facts])
+        every = self._by_input([1 if facts is None or facts.fold else facts.every for facts in self.facts])
         wanted = np.ones(len(every), dtype=bool)
         for value in np.flatnonzero(every > 1).tolist():
             wanted[value] = number_of(int(self.log.values.number[value])) % int(every[value]) == 0
@@ -85,19 +85,76 @@ class EffectRows:
     @cached_property
     def each(self) -> Numbers:
         """``int64[input]``: the outputs that an application makes of an input."""
-        return self._by_input([1 if facts is None else facts.outputs_each for facts in self.facts])
+        return self._by_input([1 if facts is None or facts.fold else facts.outputs_each for facts in self.facts])
 
     @cached_property
     def due(self) -> Numbers:
-        """``int64[input]``: the outputs that it must have: for each of its places in the log."""
+        """``int64[input]``: the outputs that it must have: for each of its places in the log.
+
+        Of a fold it is one output of its key that names it, or a later input of the key.
+        """
         due: Numbers = self.copies * self.each * (self.wanted & self.applied)
         return due
 
     @cached_property
+    def named(self) -> Numbers:
+        """``int64[input]``: the outputs that name it."""
+        named: Numbers = np.bincount(self.source[self.source >= 0], minlength=len(self.log.values))
+        return named
+
+    @cached_property
     def made(self) -> Numbers:
-        """``int64[input]``: its effects."""
-        made: Numbers = np.bincount(self.source[self.source >= 0], minlength=len(self.log.values))
+        """``int64[input]``: its effects; of a fold all that are due, once an output names it or a later input."""
+        if self.blind.any():
+            return np.where(self.blind, self.due * self.passed, self.named)
+        if not self.folded.any():
+            return self.named
+        reached = np.full(int(self.key.max(initial=0)) + 1, NONE, dtype=np.int64)
+        has = (self.named > 0) & self.folded
+        np.maximum.at(reached, self.key[has], self.last_offset[has])
+        made: Numbers = np.where(self.folded, self.due * (self.last_offset <= reached[self.key]), self.named)
         return made
+
+    @cached_property
+    def folded(self) -> Flags:
+        """``bool[input]``: the application folds the inputs of a key."""
+        return self._by_input([facts is not None and facts.fold is not None for facts in self.facts]) > 0
+
+    @cached_property
+    def blind(self) -> Flags:
+        """``bool[input]``: nothing tells what the application did but its group, so that all it passed is done."""
+        return self._by_input([facts is not None and not facts.outputs for facts in self.facts]) > 0
+
+    @cached_property
+    def ordered(self) -> Flags:
+        """``bool[input]``: the application promises the order of outputs of a key."""
+        return self._by_input([facts is not None and facts.order == "key" for facts in self.facts]) > 0
+
+    @cached_property
+    def key(self) -> Numbers:
+        """``int64[input]``: a dense number for its log partition and key."""
+        keys = self._by_input([1 if facts is None else max(1, facts.keys) for facts in self.facts])
+        number = key_of(self.log.values.number, keys)
+        return dense_ids(self.log.values.partition, number, self.log.partition_count).of
+
+    @cached_property
+    def first_offset(self) -> Numbers:
+        """``int64[input]``: the smallest offset at which final readers read it; -1 where they did not."""
+        first = np.full(len(self.log.values), np.iinfo(np.int64).max)
+        np.minimum.at(first, self.log.value_id[self.log.final_reads], self.log.offset[self.log.final_reads])
+        return np.where(first == np.iinfo(np.int64).max, NONE, first)
+
+    @cached_property
+    def result(self) -> Numbers:
+        """``int64[effect]``: the result that the output has, of a fold; -1 without one."""
+        rows = np.flatnonzero((self.log.kind == Kind.EFFECT) & (self.log.type == INFO))
+        both = np.concatenate([self.effects, rows])
+        outputs = dense_ids(self.log.partition[both], self.log.node[both], self.log.partition_count).of
+        places = dense_ids(outputs, self.log.offset[both], int(outputs.max(initial=0)) + 1)
+        result = np.full(len(places), NONE, dtype=np.int64)
+        result[places.of[len(self.effects) :]] = self.log.value[rows]
+        told: Numbers = result[places.of[: len(self.effects)]]
+        return told
 
     @cached_property
     def passed(self) -> Flags:
@@ -108,7 +165,7 @@ class EffectRows:
         """
         partition = self.log.values.partition
         upto = np.zeros(self.log.partition_count, dtype=np.int64)
-        has = self.made > 0
+        has = self.named > 0
         np.maximum.at(upto, partition[has], self.last_offset[has])
         for number, key in enumerate(self.log.partition_key):
             facts = self.facts[int(self.log.partition_history[number])]

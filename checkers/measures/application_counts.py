@@ -15,7 +15,16 @@ from checkers.columns.log import Log
 from checkers.columns.phases import RunMarks
 from checkers.measures.measure import Measure
 from checkers.words import counted
+from workloads import InputProgress
 from workloads.history import NONE
+
+
+class InstanceEnd(msgspec.Struct, frozen=True, array_like=True):
+    """An instance that ended by itself."""
+
+    instance: int
+    time_us: int
+    exit: str
 
 
 class ApplicationCounts(Measure):
@@ -29,8 +38,12 @@ class ApplicationCounts(Measure):
         unexplained: outputs that no input explains.
         starts, exits: starts of instances, and ends of instances that the run did not ask for.
         waited_ms: how long the application was waited for after healing.
+        blind: nothing but its group tells what it did.
         unread: log partitions of the output that were not read to their end, and why.
         topics: topics that it made by itself.
+        instances: instances of the plan; 0 where nothing is told of them.
+        progress: how many inputs there were, and were done and committed, by moment.
+        ends: the ends of instances that nothing of the run asked for.
     """
 
     promise: str = ""
@@ -43,16 +56,21 @@ class ApplicationCounts(Measure):
     starts: int = 0
     exits: int = 0
     waited_ms: int = 0
+    blind: bool = False
     unread: dict[str, str] = msgspec.field(default_factory=dict)
     topics: tuple[str, ...] = ()
+    instances: int = 0
+    progress: tuple[InputProgress, ...] = ()
+    ends: tuple[InstanceEnd, ...] = ()
 
     @property
     def sentence(self) -> str:
         """Say what became of the inputs; "" without an application."""
         if not self.promise:
             return ""
+        done = "were passed by the group; what it made of them, nothing told" if self.blind else "had their effect once"
         counts = (
-            (self.once, "had their effect once"),
+            (self.once, done),
             (self.doubled, "had it more often"),
             (self.missing, "have none though they were passed"),
             (self.pending, "were still to be done"),
@@ -60,7 +78,8 @@ class ApplicationCounts(Measure):
         became = ", ".join(f"{number:,} {words}" for number, words in counts if number) or "none was in the log"
         more = f"; {counted(self.unexplained, 'output')} named no input" if self.unexplained else ""
         ends = f"; instances ended by themselves {counted(self.exits, 'time')}" if self.exits else ""
-        return f"Of {counted(self.inputs, 'input')}, {became}{more}{ends}."
+        own = f" It made the topics {', '.join(self.topics)} by itself." if self.topics else ""
+        return f"Of {counted(self.inputs, 'input')}, {became}{more}{ends}.{own}"
 
     @classmethod
     @override
@@ -74,7 +93,9 @@ class ApplicationCounts(Measure):
         super().add(other)
         self.promise = self.promise or other.promise
         self.unread |= other.unread
-        self.topics = self.topics or other.topics
+        self.blind = self.blind or other.blind
+        self.topics, self.progress = self.topics or other.topics, self.progress or other.progress
+        self.ends = self.ends or other.ends
 
 
 def _counts(log: Log, effects: EffectRows, history: int) -> ApplicationCounts:
@@ -100,8 +121,12 @@ def _counts(log: Log, effects: EffectRows, history: int) -> ApplicationCounts:
         starts=facts.starts if first else 0,
         exits=len(facts.exits) if first else 0,
         waited_ms=facts.waited_ms if first else 0,
+        blind=not facts.outputs,
         unread=facts.unread,
         topics=facts.topics,
+        instances=facts.instances if first else 0,
+        progress=facts.progress if first else (),
+        ends=tuple(InstanceEnd(end.instance, end.time_us, end.exit) for end in facts.exits) if first else (),
     )
 
 

@@ -77,7 +77,8 @@ transactions and of groups: all are permitted where a copy was destroyed, or whe
 *Applications under test.* A user's program promises what its plan says. At least once permits a
 `doubled-effect`, at most once a `missing-effect`; what permits that readable records or commits vanish permits both,
 because it takes outputs, or what a group has committed. `stalled-application` and `crash-loop` are no losses: they make
-a run `stalled`. An `unexplained-output` is never permitted.
+a run `stalled`. An `unexplained-output` is never permitted, and of a `reordered-effect` and a
+`wrong-fold` the checker leaves out what repeats explain.
 
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
 at only where it must hold), `out-of-sync` (only where nothing hinders a replica), and any anomaly without a rule here.
@@ -339,6 +340,7 @@ def _effect_claims(log_may: tuple[Reason, ...], application: str) -> tuple[Claim
     return (
         _claim("missing-effect", (*none, *log_may), word),
         _claim("doubled-effect", (*several, *log_may), word),
+        *(_claim(name, log_may, word) for name in ("reordered-effect", "wrong-fold")),
     )
 
 

@@ -23,6 +23,7 @@ from harness.plan import ACCEPTED_FILE, LATEST, Existing, Plan, RunSpec, read_pl
 from harness.records.accepted_file import parse_accepted
 from harness.records.files import exact_campaign, new_campaign
 from harness.runs.run import planned, story_of
+from nemesis.faults import InstanceCut
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = BoundedNumber("seed")
@@ -167,6 +168,10 @@ def refuse_unfit(runs: list[RunSpec]) -> None:
             from harness.worlds.real.instances import require_command  # noqa: PLC0415 - brings clients
 
             require_command(application)
+    if any(InstanceCut.family in run.faults.families for run in runs):
+        from harness.worlds.real.instance_links import require_cuts  # noqa: PLC0415 - likewise
+
+        require_cuts()
 
 
 def _point_latest(directory: Path) -> None:

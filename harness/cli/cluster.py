@@ -29,6 +29,7 @@ from harness.worlds.contract import NodeCrash
 from nemesis.cluster import ClusterView, node_name
 from nemesis.receipts import Receipt
 from nemesis.topology import Shape
+from workloads import InstanceExit
 
 
 @click.group()
@@ -50,6 +51,8 @@ def cluster() -> None:
 @click.option(
     "--family", "families", multiple=True, metavar="power", help="Prepare its faults too (as root); repeatable."
 )
+@click.option("--application", default="", metavar="COMMAND", help="A program of yours that reads the topic.")
+@click.option("--instances", type=BoundedNumber("instances"), default=2, show_default=True, help="Its instances.")
 @click.option("--tls", is_flag=True, help="Kafka: clients need TLS.")
 @click.option("--sasl", is_flag=True, help="Kafka: clients need a user and a password (PLAIN).")
 @click.option("--out", type=path_type, help="The cluster's directory, instead of results/cluster.")
@@ -65,6 +68,8 @@ def up(
     topic: str,
     partitions: int,
     families: Sequence[str],
+    application: str,
+    instances: int,
     tls: bool,
     sasl: bool,
     out: Path | None,
@@ -83,6 +88,8 @@ def up(
         partitions=partitions,
         families=("kill", *families),
         guarded=tls or sasl,
+        application=application,
+        instances=instances,
         host=host,
         version=version,
     )
@@ -92,7 +99,9 @@ def up(
         doors = cluster.open()
         terminal.answer(_facts(directory, topic, doors), _up_lines(directory, topic, doors))
         sys.stdout.flush()
-        cluster.serve(lambda crash: terminal.complain(_crashed(crash)))
+        cluster.serve(
+            lambda crash: terminal.complain(_crashed(crash)), lambda end: terminal.complain(_instance_ended(end))
+        )
     except KeyboardInterrupt:
         terminal.note("ended")
     finally:
@@ -118,6 +127,10 @@ def _crashed(crash: NodeCrash) -> str:
     return f"node {crash.node} ended by itself with {crash.exit}: {crash.words}"
 
 
+def _instance_ended(end: InstanceExit) -> str:
+    return f"instance {end.instance} ended by itself with {end.exit}: {end.words}"
+
+
 def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     """A command about a cluster that is up."""
     help_ = "The cluster's directory; by default the one cluster that is up below results."
@@ -126,7 +139,9 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)}.\n\nSee docs/guides/cluster-by-hand.md.")
 @click.argument("fault", type=WordType("fault", BREAKS), metavar="FAULT")
-@click.option("--node", default="leader", show_default=True, help=f"A broker's number, or {', '.join(NODES)}.")
+@click.option(
+    "--node", default="leader", show_default=True, help=f"The number of a broker or an instance, or {', '.join(NODES)}."
+)
 @click.option(
     "--partition", type=BoundedNumber("partition"), default=0, help="The log partition of that leader or follower."
 )

@@ -31,8 +31,11 @@ def application_of(table: Table, plan_key: PlanKey) -> ApplicationPlan | None:
     if not table:
         return None
     plain = {**table}
-    if "command" in plain:
-        plain["command"] = words_of(plain["command"], plan_key / "command")
+    for key in ("command", "effects"):
+        if key in plain:
+            plain[key] = words_of(plain[key], plan_key / key)
+    if isinstance(plain.get("output"), str):
+        plain["output"] = [plain["output"]]
     application = record_of(ApplicationPlan, plain, plan_key, _LACKING)
     _refuse_unknown_words(application, plan_key)
     if (port := application.ready.removeprefix("port:")) != application.ready:
@@ -43,15 +46,8 @@ def application_of(table: Table, plan_key: PlanKey) -> ApplicationPlan | None:
             re.compile(application.ready)
         except re.error as error:
             raise (plan_key / "ready").wrong(f"this is no regular expression: {error}") from error
-    if application.payload.count(ID_WORD) != 1:
-        raise (plan_key / "payload").wrong(f"the payload has {ID_WORD} once, so that an output can name its input")
-    try:
-        finder(application.id)
-    except ValueError as error:
-        raise (plan_key / "id").wrong(f"{shown(application.id)} is no place of an id: {error}") from error
-    for key, shape in (("outputs_each", "many"), ("every", "some")):
-        if key in table and application.shape != shape:
-            raise (plan_key / key).wrong(f'counts with shape = "{shape}" only; write that, or leave {key} out')
+    _refuse_places(application, plan_key)
+    _refuse_shape(application, table, plan_key)
     return application
 
 
@@ -69,6 +65,39 @@ def words_of(value: object, plan_key: PlanKey) -> list[str]:
     if not words or not words[0]:
         raise plan_key.wrong("write a command; no shell reads it, so write sh -c '...' for one that needs it")
     return words
+
+
+def _refuse_places(application: ApplicationPlan, plan_key: PlanKey) -> None:
+    """Refuse a payload without an id, and places in which no id or result can be."""
+    if application.payload.count(ID_WORD) != 1:
+        raise (plan_key / "payload").wrong(f"the payload has {ID_WORD} once, so that an output can name its input")
+    for key, where, what in (("id", application.id, "an id"), ("result", application.result, "a result")):
+        try:
+            finder(where)
+        except ValueError as error:
+            raise (plan_key / key).wrong(f"{shown(where)} is no place of {what}: {error}") from error
+    if application.id == "key" and (application.order == "key" or application.shape == "fold"):
+        raise (plan_key / "id").wrong(
+            'with id = "key" each input has a key of its own, so no two could be out of order, or folded; write '
+            '"json:/id", "header:NAME" or "regex:EXPRESSION"'
+        )
+
+
+def _refuse_shape(application: ApplicationPlan, table: Table, plan_key: PlanKey) -> None:
+    """Refuse keys that mean nothing with the application's shape."""
+    if application.shape == "none" and application.output:
+        raise (plan_key / "output").wrong('with shape = "none" the application writes to no topic; leave output out')
+    if application.shape == "none" and application.order == "key" and not application.effects:
+        raise (plan_key / "order").wrong("nothing tells the order of what it did; write effects, or leave order out")
+    for key, shape in (
+        ("outputs_each", "many"),
+        ("every", "some"),
+        ("fold", "fold"),
+        ("result", "fold"),
+        ("effects", "none"),
+    ):
+        if key in table and application.shape != shape:
+            raise (plan_key / key).wrong(f'counts with shape = "{shape}" only; write that, or leave {key} out')
 
 
 def with_application(
@@ -114,19 +143,24 @@ def _refuse_world(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None:
         _refuse_level(plan, world.workload.application, plan_key)
     if plan.story or world.workload.writes:
         raise (plan_key / APPLICATION).wrong("a story, and a list of writes, have no application; leave it out")
-    workload = world.workload
-    if workload.topics != 1:
-        raise (here / "workload" / "topics").wrong("an application has one input; write topics = 1")
-    if len(set(topics := topics_of(workload))) < len(topics):
-        raise (plan_key / APPLICATION / "output").wrong(
-            f"{shown(topics[-1])} is the input too, so outputs would be read as inputs; write another topic"
-        )
+    topics = topics_of(world.workload)
+    for topic in topics[len(world.workload.topic_names) :]:
+        if topic in world.workload.topic_names:
+            raise (plan_key / APPLICATION / "output").wrong(
+                f"{shown(topic)} is an input too, so outputs would be read as inputs; write another topic"
+            )
+        if topics.count(topic) > 1:
+            raise (plan_key / APPLICATION / "output").wrong(f"{shown(topic)} is there twice; write it once")
 
 
 def _refuse_level(plan: Plan, application: ApplicationPlan, plan_key: PlanKey) -> None:
     """Refuse a promise that no application keeps to readers who see what was aborted."""
     for choice in plan.choices:
-        if application.promise == "exactly-once" and choice.settings["isolation.level"] != "read_committed":
+        if (
+            application.promise == "exactly-once"
+            and application.shape != "none"
+            and choice.settings["isolation.level"] != "read_committed"
+        ):
             raise (plan_key / "settings").wrong(
                 'promise = "exactly-once" is one to readers of committed records, and readers of uncommitted records '
                 'see the outputs of aborted transactions; write isolation.level = "read_committed"'
@@ -145,7 +179,7 @@ def _refuse_no_instance(plan: Plan, world: WorldPlan, plan_key: PlanKey) -> None
 
 def _refuse_unknown_words(application: ApplicationPlan, plan_key: PlanKey) -> None:
     """Refuse a placeholder that nothing replaces: the program would be given it as it is."""
-    texts = [("command", word) for word in application.command]
+    texts = [(key, word) for key in ("command", "effects") for word in getattr(application, key)]
     texts += [("environment", content) for content in application.environment.values()]
     for key, text in texts:
         for name in _PLACEHOLDER.findall(text):

@@ -31,6 +31,7 @@ from nemesis.faults.hold_messages import DelayMessages as DelayMessages
 from nemesis.faults.hold_messages import DropMessages as DropMessages
 from nemesis.faults.hold_messages import HoldMessages as HoldMessages
 from nemesis.faults.instances import InstanceAdd as InstanceAdd
+from nemesis.faults.instances import InstanceCut as InstanceCut
 from nemesis.faults.instances import InstanceFreeze as InstanceFreeze
 from nemesis.faults.instances import InstanceKill as InstanceKill
 from nemesis.faults.instances import InstanceStop as InstanceStop

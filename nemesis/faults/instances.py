@@ -1,4 +1,4 @@
-"""Instances of an application under test: killed, stopped in order, frozen, and one more of them.
+"""Instances of an application under test: killed, stopped in order, frozen, cut off, and one more of them.
 
 They are processes of the program that the plan names, not nodes of the cluster, so no promise of the log is weaker for
 such a fault. Which instance is hit, the role's pick says.
@@ -11,10 +11,10 @@ from typing import ClassVar, Self
 
 from typing_extensions import override
 
-from nemesis.cluster import CLIENTS, Capability, Target, require
-from nemesis.evidence import InstanceSeen
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Target, require
+from nemesis.evidence import InstanceSeen, Observed
 from nemesis.faults.fault import Aim, NodeFault
-from nemesis.roles import Role, RoleKind
+from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape
 
 
@@ -89,6 +89,54 @@ class InstanceFreeze(InstanceFault, frozen=True):
     @override
     def hit(self, target: Target, aim: Aim, node: int) -> InstanceSeen:
         return require(target.instances).freeze_instance(self.role.pick)
+
+
+class InstanceCut(InstanceFault, frozen=True):
+    """Let nothing that an instance of the application sends arrive at one broker, the holder of ``broker``.
+
+    The others hear it. Cut off from the coordinator of its group it is given up, and works on as long as it does not
+    know that. By hand it is cut off from the leader of `--partition`.
+    """
+
+    kind: ClassVar[str] = "instancecut"
+    verb: ClassVar[str] = "cut-instance"
+    family: ClassVar[str] = "instance-cut"
+    done: ClassVar[str] = "was cut off from"
+
+    broker: Role
+
+    @classmethod
+    @override
+    def around(cls, role: Role, shape: Shape) -> Self:
+        return cls(Role(RoleKind.INSTANCE, role.partition, role.pick), Role(RoleKind.LEADER, role.partition))
+
+    @classmethod
+    @override
+    def in_words(cls, evidence: Mapping[str, InstanceSeen]) -> str:
+        words, seen = super().in_words(evidence), evidence.get(str(CLIENTS), {})
+        return f"{words} broker {seen['broker']}" if words and "broker" in seen else ""
+
+    @classmethod
+    @override
+    def met_something(cls, evidence: Observed) -> bool:
+        """A packet was dropped; true where none were counted."""
+        seen = evidence.get(str(CLIENTS))
+        return not isinstance(seen, dict) or seen.get("lost_packets") != 0
+
+    @override
+    def aim(self, view: ClusterView) -> Aim:
+        if not resolve(self.broker, view):
+            return Aim(impossible=f"{self.broker} does not exist now")
+        return super().aim(view)
+
+    @override
+    def hit(self, target: Target, aim: Aim, node: int) -> InstanceSeen:
+        brokers = resolve(self.broker, target.view())
+        return require(target.instances).cut_instance(self.role.pick, brokers[0]) if brokers else {}
+
+    @override
+    def undo(self, target: Target, aim: Aim, node: int) -> InstanceSeen:
+        return require(target.instances).mend_instance(self.role.pick)
 
 
 class InstanceAdd(InstanceFault, frozen=True):

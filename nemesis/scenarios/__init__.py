@@ -18,7 +18,7 @@ from nemesis.scenarios.connections import CONNECTIONS
 from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.coordinator import COORDINATORS, TRANSACTION_COORDINATORS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
-from nemesis.scenarios.instances import INSTANCE_FREEZE, INSTANCE_KILL, INSTANCE_SCALE, INSTANCE_STOP
+from nemesis.scenarios.instances import INSTANCE_CUT, INSTANCE_FREEZE, INSTANCE_KILL, INSTANCE_SCALE, INSTANCE_STOP
 from nemesis.scenarios.links import LOSSY_LINK, PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene, Timings
@@ -46,7 +46,7 @@ _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
     SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE, COORDINATORS, AWAY, AWAY_WIPED,
     TRANSACTION_COORDINATORS, CONNECTIONS, LOSSY_LINK, STORM, UPGRADE,
-    INSTANCE_KILL, INSTANCE_STOP, INSTANCE_FREEZE, INSTANCE_SCALE,
+    INSTANCE_KILL, INSTANCE_STOP, INSTANCE_FREEZE, INSTANCE_CUT, INSTANCE_SCALE,
 )  # fmt: skip
 
 

@@ -1,10 +1,10 @@
-"""Instances of an application under test that die, are deployed again, freeze, come and go."""
+"""Instances of an application under test that die, are deployed again, freeze, are cut off, come and go."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from nemesis.faults import InstanceAdd, InstanceFreeze, InstanceKill, InstanceStop
+from nemesis.faults import InstanceAdd, InstanceCut, InstanceFreeze, InstanceKill, InstanceStop
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene
@@ -75,4 +75,30 @@ INSTANCE_SCALE: Final = Family(
         shared.hit_one("one-less", InstanceStop, RoleKind.INSTANCE, at_least_ms=lambda timings: timings.member_ms),
     ),
     about="The application has one instance more for a while, or one less.",
+)
+
+
+def _cut_off(name: str, kind: RoleKind, at_least_ms: shared.Lasting) -> Scenario:
+    """One instance is cut off from a broker with this role."""
+
+    def parts(scene: Scene) -> list[Part]:
+        instance, broker = scene.role(RoleKind.INSTANCE, 0), scene.role(kind, scene.partition())
+        return [Part(0, scene.lasting_ms(at_least_ms(scene.timings)), InstanceCut(instance, broker))]
+
+    return Scenario(name, parts)
+
+
+#: Cut off from its group's coordinator an instance is given up, and may not know it.
+INSTANCE_CUT: Final = Family(
+    "instance-cut",
+    (
+        _cut_off("from-coordinator", RoleKind.COORDINATOR, lambda timings: timings.member_ms * 3 // 2),
+        _cut_off(
+            "from-transaction-coordinator",
+            RoleKind.TRANSACTION_COORDINATOR,
+            lambda timings: timings.transaction_ms * 3 // 2,
+        ),
+        _cut_off("from-leader", RoleKind.LEADER, lambda timings: timings.unanswered_ms),
+    ),
+    about="Instances of the application are cut off from one broker: a coordinator, or a leader (needs root).",
 )

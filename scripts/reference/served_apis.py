@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.broker.server.codec import ADVERTISED, APIS
+from harness.broker.server.codec import ADVERTISED, APIS, NOT_SERVED
 from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION: Final = """
@@ -14,6 +14,12 @@ any other one. Produce is advertised from version 0 on, and taken from version 3
 Tests (`tests/harness/broker/server/test_kafka_tools.py`) run tools of Kafka against it. They are `kafka-topics`,
 `kafka-get-offsets`, both console clients, `kafka-consumer-groups` (list, describe, reset offsets, delete), all commands
 of `kafka-transactions`, VerifiableProducer, VerifiableConsumer and TransactionalMessageCopier.
+"""
+
+REFUSED: Final = """
+Of what applications and their admin clients send, topics that they make, `DescribeConfigs`, and `OffsetFetch` are
+served. These are not: the versions that the broker tells do not have them, and its log names one that comes all the
+same.
 """
 
 
@@ -28,4 +34,6 @@ def served_apis() -> str:
         "`harness/broker/server/codec/__init__.py`",
         *map(wrapped, INTRODUCTION.strip().split("\n\n")),
         table(["API", "number", "versions"], rows),
+        *map(wrapped, REFUSED.strip().split("\n\n")),
+        table(["API", "number", "sent by"], [(f"`{name}`", str(key), who) for key, (name, who) in NOT_SERVED.items()]),
     )

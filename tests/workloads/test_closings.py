@@ -12,6 +12,7 @@ from workloads.application_closings import (
     AwaitStableOutput,
     CatchUp,
     EndInstances,
+    PrintEffects,
     ReadOutput,
     TellEffects,
     WriteLastOutput,
@@ -62,7 +63,7 @@ CLOSINGS = {
         ),
     ),
     "application": Closings(
-        before=(CatchUp(), EndInstances()),
+        before=(CatchUp(), EndInstances(), PrintEffects()),
         after=(
             *(WriteLastOutput(), AwaitStableOutput()),
             *(ReadOutput("read_committed"), ReadOutput("read_uncommitted"), TellEffects()),

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from workloads import ApplicationPlan, finder, number_of
+from workloads import ApplicationPlan, number_of
 from workloads import effects as module
 from workloads.application_payloads import id_of
 from workloads.client import Fetched
-from workloads.effects import LAST, Effects
+from workloads.effects import LAST, SINK, Effects
 from workloads.operations import NO_INSTANCE, Effect, Event, EventType, Function, Send
 
 IN, OUT = "in-0", "out-0"
@@ -26,7 +26,7 @@ class Kept:
 
 def effects_of(kept: Kept | None = None, **plan: object) -> Effects:
     application = ApplicationPlan(command=("x",), id="key", **plan)  # type: ignore[arg-type]
-    return Effects(application, finder("key"), [IN], [OUT], kept or Kept())
+    return Effects(application, 1, [IN], [OUT], kept or Kept())
 
 
 def sent(effects: Effects, *values: int, kind: EventType = EventType.OK) -> None:
@@ -109,3 +109,41 @@ def test_a_flood_of_outputs_is_bounded_and_known_to_be_one(monkeypatch: pytest.M
     effects.read(True, 5, outputs([1] * 10))
     assert effects.overflowed
     assert len(told(effects)) == 3
+
+
+def test_of_a_fold_the_last_acknowledged_input_of_a_key_is_pending() -> None:
+    effects = effects_of(shape="fold")
+    for offset, value in enumerate((1, 2, 3)):
+        event = Event(time_us=0, process=1, type=EventType.OK, function=Function.SEND, micro=(Send(IN, value, offset),))
+        effects.record(event)
+    assert effects.pending == 1
+    effects.read(True, 5, outputs([1, 2]))
+    assert effects.pending == 1
+    effects.read(True, 5, outputs([3], begin=2))
+    assert effects.pending == 0
+
+
+@pytest.mark.parametrize(
+    ("fold", "payload", "result"),
+    [
+        ("count", b'{"id": "%s", "result": 7}', 7),
+        ("sum", b'{"id": "%s", "result": "7"}', 7),
+        ("sum", b'{"id": "%s", "result": 7.5}', -1),
+        ("count", b'{"id": "%s"}', -1),
+        ("count", b'{"id": "%s", "result": true}', -1),
+        ("last", b'{"id": "%s", "result": "' + id_of(IN, 4).encode() + b'"}', 4),
+        ("last", b'{"id": "%s", "result": "4"}', -1),
+    ],
+)
+def test_an_output_of_a_fold_has_a_result(fold: str, payload: bytes, result: int) -> None:
+    application = ApplicationPlan(command=("x",), shape="fold", fold=fold)  # type: ignore[arg-type]
+    effects = Effects(application, 1, [IN], [OUT], Kept())
+    effects.read(True, 5, [Fetched(OUT, 0, b"key-0", payload % id_of(IN, 1).encode())])
+    assert told(effects) == [(EventType.OK, Effect(IN, 1, 0)), (EventType.INFO, Effect(IN, result, 0))]
+
+
+def test_the_lines_of_a_sink_are_effects() -> None:
+    application = ApplicationPlan(command=("x",), shape="none", effects=("x",))
+    effects = Effects(application, 1, [IN], [SINK], Kept())
+    effects.read_lines([f" {id_of(IN, 1)}", "of nothing"], 5)
+    assert told(effects) == [(EventType.OK, Effect(IN, 1, 0)), (EventType.OK, Effect(IN, -1, 1))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.conftest import VirtualClock
@@ -50,6 +52,20 @@ class Processes:
 
     def thaw(self, instance: int) -> None:
         self.acts.append(f"thaw {instance}")
+
+    def cut(self, instance: int, broker: int) -> bool:
+        self.acts.append(f"cut {instance} from {broker}")
+        return broker < 3
+
+    def mend(self, instance: int) -> int | None:
+        was_cut = [act for act in self.acts if act.startswith((f"cut {instance}", f"mend {instance}"))][-1:]
+        if not was_cut or was_cut[0].startswith("mend"):
+            return None
+        self.acts.append(f"mend {instance}")
+        return 4
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        return (), ""
 
     def other_topics(self) -> tuple[str, ...]:
         return ()
@@ -192,3 +208,15 @@ def test_at_the_end_all_are_asked_even_frozen_ones_and_nothing_is_started_any_mo
     clock.advance(9_000)
     assert not any(act.startswith("start") for act in processes.acts)
     assert (instances.kill_instance(0), instances.add_instance(), instances.restore_instance(1)) == ({}, {}, {})
+
+
+def test_an_instance_is_cut_off_until_it_is_mended_and_at_the_latest_when_all_is(
+    instances: Instances, processes: Processes
+) -> None:
+    assert instances.cut_instance(3, 2) == {"instance": 1, "broker": 2}
+    assert instances.mend_instance(3) == {"instance": 1, "lost_packets": 4}
+    assert instances.mend_instance(3) == {}
+    assert instances.cut_instance(0, 7) == {}, "nobody knows that broker"
+    instances.cut_instance(0, 1)
+    assert instances.restore_all() == {"instance": 0, "lost_packets": 4}
+    assert processes.acts[-1] == "mend 0"

@@ -13,7 +13,7 @@ import msgspec
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.campaigns.report.accounts import Narration, accounts_of, narration_of
-from harness.campaigns.report.applications import application_sentences
+from harness.campaigns.report.applications import application_charts, application_sentences
 from harness.campaigns.report.certificate import Certificate, as_lines, certificates_of
 from harness.campaigns.report.compared import compared_with
 from harness.campaigns.report.grid import bound_words, exercised_faults
@@ -80,6 +80,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         applications=application_sentences(files.lines.values()),
+        application_charts=application_charts(files.lines.values()),
         certificates=certificates_of(campaign_directory, files.lines),
         seen=seen_in(cells, files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,

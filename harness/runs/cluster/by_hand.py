@@ -79,6 +79,11 @@ class ByHand:
         fault, aim = next((pair for pair in aims if not pair[1].impossible), aims[0])
         if Capability.CLIENTS in fault.needs and self._target.clients is None:
             raise PlanError(f"{request.fault}: a cluster to play with has no clients of its own; end yours by hand")
+        if Capability.INSTANCES in fault.needs and self._target.instances is None:
+            raise PlanError(
+                f"{request.fault}: no application runs here; end it, and start one with: ackproof cluster up "
+                "--application COMMAND"
+            )
         if not self._target.unplanned.isdisjoint(fault.needs):
             raise PlanError(f"{request.fault}: this cluster was not made ready for it; {_made_ready(kind)}")
         if why_not := self._target.why_not(fault.needs) or aim.impossible:

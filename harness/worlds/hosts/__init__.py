@@ -13,6 +13,7 @@ undo         undoes what a run left, at its end or after a crash
 
 from harness.worlds.hosts.clocks import Clocks, steps_in
 from harness.worlds.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
+from harness.worlds.hosts.cut_links import TABLE
 from harness.worlds.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
 from harness.worlds.hosts.disks import MountedDisk, log_bytes, make_disks, probe_disks
 from harness.worlds.hosts.link_speed import probe_slow_links
@@ -22,7 +23,16 @@ from harness.worlds.hosts.namespaces import probe as probe_namespaces
 from harness.worlds.hosts.node_calls import NodeCall
 from harness.worlds.hosts.operator_commands import CommandedNodes, CommandEnd
 from harness.worlds.hosts.ports import ADDRESS_TAKEN, PORT_CHOICES, Ports
-from harness.worlds.hosts.processes import NAME_PREFIX, TOKEN_VARIABLE, LocalProcess, attempt, end, marked_with
+from harness.worlds.hosts.processes import (
+    NAME_PREFIX,
+    TOKEN_VARIABLE,
+    LocalProcess,
+    attempt,
+    boot_id,
+    end,
+    marked_with,
+    run,
+)
 from harness.worlds.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
 from harness.worlds.hosts.undo import undo_here, undo_kinds
 
@@ -31,6 +41,7 @@ __all__ = [
     "NAME_PREFIX",
     "PLACEHOLDERS",
     "PORT_CHOICES",
+    "TABLE",
     "TOKEN_VARIABLE",
     "Address",
     "Clocks",
@@ -53,6 +64,7 @@ __all__ = [
     "Show",
     "SshHost",
     "attempt",
+    "boot_id",
     "choose_throttle",
     "end",
     "find_limit",
@@ -62,6 +74,7 @@ __all__ = [
     "probe_disks",
     "probe_namespaces",
     "probe_slow_links",
+    "run",
     "steps_in",
     "undo_here",
     "undo_kinds",

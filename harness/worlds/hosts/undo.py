@@ -10,6 +10,7 @@ kind              facts                                       undone by
                                                               their namespaces (in journals until 0.2)
 ``namespace``     name, boot_id                               ``ip netns delete``
 ``link``          name, boot_id                               ``ip link delete``
+``table``         name, boot_id                               ``nft delete table inet``
 ``directory``     path                                        removing it
 ``disk``          place, image                                an ordinary directory with the same files
 ``ssh-...``       machine, ...                                see :mod:`harness.worlds.hosts.ssh.undo`
@@ -36,6 +37,7 @@ import msgspec
 from harness.ground.errors import HostError, NotUndoneError
 from harness.records.journal import Facts, Journal, PendingUndo, not_undone
 from harness.worlds.hosts import disk_speed
+from harness.worlds.hosts.cut_links import TABLE
 from harness.worlds.hosts.disks import keep_files
 from harness.worlds.hosts.operator_commands import KIND as OPERATOR_COMMAND
 from harness.worlds.hosts.operator_commands import undo_command
@@ -112,6 +114,13 @@ def _delete_with_ip(words: list[str], where: Path, facts: Facts) -> list[str]:
     return [name]
 
 
+def _delete_table(facts: Facts) -> list[str]:
+    name = str(facts["name"])
+    if not name.startswith(f"{TABLE}_") or facts["boot_id"] != boot_id():
+        return []
+    return [name] if attempt(["nft", "delete", "table", "inet", name]).returncode == 0 else []
+
+
 def _remove_directory(facts: Facts) -> list[str]:
     path = Path(str(facts["path"]))
     if not path.name.startswith(NAME_PREFIX) or not path.is_dir():
@@ -126,6 +135,7 @@ _UNDO: Final[Mapping[str, Callable[[Facts], list[str]]]] = {
     "cut": lambda _: [],
     "namespace": partial(_delete_with_ip, ["netns", "delete"], Path("/run/netns")),
     "link": partial(_delete_with_ip, ["link", "delete"], Path("/sys/class/net")),
+    "table": _delete_table,
     "directory": _remove_directory,
     "disk": keep_files,
     OPERATOR_COMMAND: undo_command,

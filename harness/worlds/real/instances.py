@@ -30,6 +30,7 @@ from kafka.errors import KafkaError
 from harness.ground.errors import HostError, PlanError
 from harness.records.journal import Journal
 from harness.worlds.hosts import TOKEN_VARIABLE, end, marked_with
+from harness.worlds.real.instance_links import InstanceLinks, group_of, require_cuts, why_no_cuts
 from workloads import ApplicationPlan, reason_of
 
 #: The most bytes of one instance's output that are kept from its begin, and the bytes of its end that are remembered.
@@ -40,6 +41,9 @@ WORDS_BYTES: Final = 2_000
 #: Time for a killed process to be gone, and for its output to be read to the end.
 GONE_S: Final = 5.0
 _POLL_S: Final = 0.002
+#: The longest time of the command that prints the effects of a sink, and the most that is read of it.
+EFFECTS_LIMIT_S: Final = 60.0
+EFFECTS_BYTES: Final = 128 * 2**20
 #: Topics of the brokers' own begin so.
 _INTERNAL: Final = "__"
 _ASK_LIMIT_MS: Final = 5_000
@@ -52,12 +56,12 @@ def require_command(plan: ApplicationPlan) -> None:
         PlanError: what to write.
     """
     path = plan.environment.get("PATH", os.environ.get("PATH"))
-    program = plan.command[0]
-    if "{" not in program and shutil.which(program, path=path) is None:
-        raise PlanError(
-            f"there is no command {program!r} here; write the path of the program under [application] command, or "
-            "after --"
-        )
+    for program in (plan.command[0], *plan.effects[:1]):
+        if "{" not in program and shutil.which(program, path=path) is None:
+            raise PlanError(
+                f"there is no command {program!r} here; write the path of the program under [application] command, or "
+                "after --"
+            )
 
 
 class _Output:
@@ -116,7 +120,11 @@ class LocalInstances:
     def __init__(
         self, plan: ApplicationPlan, words: Mapping[str, str], directory: Path, journal: Journal, topics: Sequence[str]
     ) -> None:
-        """``words`` are the placeholders that all instances share, ``topics`` those of the run."""
+        """``words`` are the placeholders that all instances share, ``topics`` those of the run.
+
+        Instances have groups of their own, by which they can be cut off, where this machine can do that.
+        """
+        self._links = None if why_no_cuts() else InstanceLinks(words["bootstrap"], journal)
         self._plan, self._words, self._directory, self._journal = plan, words, directory, journal
         self._topics = frozenset(topics)
         self._ready = re.compile(plan.ready, re.MULTILINE) if plan.ready and not _port(plan.ready) else None
@@ -130,27 +138,70 @@ class LocalInstances:
         """
         own = self._directory / f"instance-{instance}"
         own.mkdir(parents=True, exist_ok=True)
-        words = {**self._words, "instance": str(instance), "directory": str(own)}
-        command = [_filled(word, words) for word in self._plan.command]
+        words = {"instance": str(instance), "directory": str(own)}
+        group = None if self._links is None else group_of(instance)
+        child, token, entry = self._begun(self._plan.command, words, f"instance {instance}", subprocess.PIPE, group)
+        assert child.stdout is not None  # noqa: S101 - it was asked for
+        output = _Output(child.stdout, self._directory / f"instance-{instance}.log")
+        self._processes[instance] = _Process(child, output, token, entry)
+        return child.pid
+
+    def printed_effects(self) -> tuple[Sequence[str], str]:
+        """Run the plan's command ``effects`` to its end; what it prints is in a file of the directory."""
+        file, name = self._directory / "effects.log", "the command under [application] effects"
+        own = {"instance": "", "directory": str(self._directory)}
+        with file.open("wb") as printed:
+            try:
+                child, token, entry = self._begun(self._plan.effects, own, "effects", printed)
+            except HostError as error:
+                return (), str(error)
+            try:
+                status = child.wait(EFFECTS_LIMIT_S)
+                why = f"{name} ended with status {status}" if status else ""
+            except subprocess.TimeoutExpired:
+                why = f"{name} did not end within {EFFECTS_LIMIT_S:.0f} s"
+            _signal_session(child.pid, signal.SIGKILL)
+            for identity in marked_with(token):
+                end(identity)
+            child.wait(GONE_S)
+            self._journal.done(entry)
+        if file.stat().st_size > EFFECTS_BYTES:
+            why = why or f"{name} printed more than {EFFECTS_BYTES:,} bytes"
+        with file.open(encoding="utf-8", errors="replace") as printed_text:
+            return printed_text.read(EFFECTS_BYTES).splitlines(), why
+
+    def _begun(
+        self,
+        command: Sequence[str],
+        own: Mapping[str, str],
+        node: str,
+        stdout: int | IO[bytes],
+        group: int | None = None,
+    ) -> tuple[subprocess.Popen[bytes], str, int]:
+        """A process of the user's in a session of its own, its mark, and its entry in the journal.
+
+        Raises:
+            HostError: the command cannot be executed.
+        """
+        words = {**self._words, **own}
+        command = [_filled(word, words) for word in command]
         environment = {name: _filled(content, words) for name, content in self._plan.environment.items()}
         token = f"application-{uuid.uuid4().hex}"
-        entry = self._journal.intend("process", {"token": token, "node": f"instance {instance}", "command": command})
+        entry = self._journal.intend("process", {"token": token, "node": node, "command": command})
         try:
             child = subprocess.Popen(  # noqa: S603 - it is the user's own command
                 command,
                 env=os.environ | environment | {TOKEN_VARIABLE: token},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stdout=stdout,
+                stderr=subprocess.STDOUT if stdout == subprocess.PIPE else subprocess.DEVNULL,
                 start_new_session=True,
+                group=group,
             )
         except OSError as error:
             self._journal.done(entry)
-            raise HostError(f"instance {instance} cannot be started with {command[0]}: {reason_of(error)}") from error
-        assert child.stdout is not None  # noqa: S101 - it was asked for
-        output = _Output(child.stdout, self._directory / f"instance-{instance}.log")
-        self._processes[instance] = _Process(child, output, token, entry)
-        return child.pid
+            raise HostError(f"{node} cannot be started with {command[0]}: {reason_of(error)}") from error
+        return child, token, entry
 
     def exit(self, instance: int) -> str | None:
         """Say how it ended, None while it runs."""
@@ -217,6 +268,24 @@ class LocalInstances:
             process.frozen = False
             _signal_session(process.child.pid, signal.SIGCONT)
 
+    def learn_brokers(self) -> None:
+        """Ask for the addresses of brokers, while all run, so that instances can be cut off from them.
+
+        Raises:
+            PlanError: this machine cannot do that.
+        """
+        require_cuts()
+        if self._links is not None:
+            self._links.learn()
+
+    def cut(self, instance: int, broker: int) -> bool:
+        """Let nothing that the instance sends arrive at this broker; tells if that was done."""
+        return self._links is not None and self._links.cut(instance, broker)
+
+    def mend(self, instance: int) -> int | None:
+        """Let it reach every broker again; the packets that were dropped, None where it was not cut off."""
+        return None if self._links is None else self._links.mend(instance)
+
     def other_topics(self) -> tuple[str, ...]:
         """The topics that are neither the run's nor the brokers' own."""
         servers = self._words["bootstrap"].split(",")
@@ -236,6 +305,8 @@ class LocalInstances:
         """End all of them, and whatever they left behind."""
         for instance in self._processes:
             self.kill(instance)
+        if self._links is not None:
+            self._links.close()
 
 
 def _port(ready: str) -> int:

@@ -31,6 +31,7 @@ from harness.worlds.real.clock import RealClock
 from harness.worlds.real.instances import LocalInstances
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
+from nemesis.faults import InstanceCut
 from workloads import ClientCapability, RefusedAttempts, kind_of, topics_of
 
 #: Clients give up at once; their threads get this time to notice.
@@ -170,13 +171,14 @@ class RealWorld(World):
         if plan is None:
             return None
         if self._instances is None:
+            inputs = self._spec.workload.topic_names
             topics, settings, journal = topics_of(self._spec.workload), self._spec.chosen(), self._journal
             if journal is None:
                 raise HarnessError("this world has not been opened; call open() first")
             words = {
                 "bootstrap": ",".join(self.clients.bootstrap),
-                "input": topics[0],
-                "output": topics[-1],
+                "input": ",".join(inputs),
+                "output": ",".join(topics[len(inputs) :]),
                 "group": topics[0],
                 "session_timeout_ms": str(settings.session_timeout_ms),
                 "transaction_timeout_ms": str(settings.transaction_timeout_ms),
@@ -185,6 +187,8 @@ class RealWorld(World):
             directory.mkdir(exist_ok=True)
             self._instances = LocalInstances(plan, words, directory, journal, topics)
             self._resources.callback(self._instances.close)
+            if InstanceCut.family in self._spec.faults.families:
+                self._instances.learn_brokers()
         return self._instances
 
     def open(self) -> None:

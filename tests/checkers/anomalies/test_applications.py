@@ -12,7 +12,7 @@ from checkers.verdicts.outcome import Outcome
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, OK, Scene
-from workloads import ApplicationFacts, InstanceExit, Settings, number_of
+from workloads import ApplicationFacts, InstanceExit, Settings, key_of, number_of
 from workloads.operations import HARNESS, Effect, EventType, Function
 
 SETTINGS: Final = Settings(min_insync_replicas=2, isolation_level="read_committed")
@@ -57,7 +57,10 @@ class ApplicationScene(Scene):
 
 
 def findings_of(verdict: Verdict) -> dict[str, int]:
-    ours = {"missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "crash-loop"}
+    ours = {
+        "missing-effect", "doubled-effect", "unexplained-output", "stalled-application", "crash-loop",
+        "reordered-effect", "wrong-fold",
+    }  # fmt: skip
     return {name: count for name, count in verdict.counts.items() if name in ours}
 
 
@@ -213,3 +216,158 @@ def test_what_an_application_promises_decides_what_is_permitted(promise: str, br
     judgement = judged(scene.judged(promise=promise))
     assert judgement.broken == broken
     assert judgement.outcome is Outcome.BROKEN_PROMISE
+
+
+@pytest.mark.parametrize(
+    ("outputs", "late"),
+    [
+        ((100, 101, 102, 103), 0),
+        ((100, 101, 100, 101, 102, 103), 0),  # repeats from a commit
+        ((101, 100, 101, 102, 103), 0),  # 101 was done again
+        ((101, 100, 102, 103), 1),
+        ((101, 100, 102, 101, 103), 1),  # whichever repeat is left out
+        ((103, 102, 101, 100), 3),
+    ],
+)
+def test_order_by_key_is_kept_if_repeats_explain_every_output_that_is_out_of_place(
+    outputs: tuple[int, ...], late: int
+) -> None:
+    scene = ApplicationScene()
+    scene.made(*outputs)
+    judgement = judged(scene.judged(order="key", promise="at-least-once"))
+    assert judgement.broken == ({"reordered-effect": late} if late else {})
+
+
+def test_a_broken_order_names_both_inputs_and_their_places() -> None:
+    scene = ApplicationScene()
+    scene.made(101, 100, 102, 103)
+    (finding,) = scene.judged(order="key").anomalies["reordered-effect"]
+    assert finding.words() == (
+        "The application wrote the output of write 101 of process 0 at offset 0 of t-out-0, and the output of write "
+        "100 of process 0 at offset 1, after it. Both inputs have one key, and write 100 of process 0 comes first in "
+        "t-0."
+    )
+
+
+def test_inputs_of_different_keys_and_applications_that_promise_no_order_may_overtake() -> None:
+    keys = next(number for number in range(2, 50) if len({key_of(value, number) for value in VALUES}) == len(VALUES))
+    scene = ApplicationScene()
+    scene.made(*reversed(VALUES))
+    assert findings_of(scene.judged(order="key", keys=keys)) == {}
+    scene = ApplicationScene()
+    scene.made(*reversed(VALUES))
+    assert findings_of(scene.judged(order="none")) == {}
+
+
+class FoldScene(ApplicationScene):
+    """A scene whose outputs have results."""
+
+    def folded(self, *outputs: tuple[int, int]) -> None:
+        """Outputs of these inputs with these results, one after the other."""
+        self.made(*(value for value, _ in outputs))
+        micro = tuple(Effect(INPUT, result, offset) for offset, (_, result) in enumerate(outputs))
+        self.event(HARNESS, INFO, Function.EFFECT, micro=micro, node=0)
+
+
+NUMBERS: Final = [number_of(value) for value in VALUES]
+
+
+@pytest.mark.parametrize(
+    ("fold", "results"),
+    [
+        ("count", (1, 2, 3, 4)),
+        ("sum", tuple(sum(NUMBERS[: number + 1]) for number in range(4))),
+        ("last", tuple(VALUES)),
+    ],
+)
+def test_a_fold_is_right_if_the_newest_output_has_all_inputs_of_the_key(fold: str, results: tuple[int, ...]) -> None:
+    scene = FoldScene()
+    scene.folded((101, results[1]), (103, results[3]))  # not every input needs an output
+    assert findings_of(scene.judged(shape="fold", fold=fold)) == {}
+    scene = FoldScene()
+    scene.folded((101, results[1]), (103, results[2]))
+    assert findings_of(scene.judged(shape="fold", fold=fold)) == {"wrong-fold": 1}
+
+
+def test_a_wrong_fold_names_the_input_from_which_on_outputs_are_wrong() -> None:
+    scene = FoldScene()
+    scene.folded((100, 1), (101, 2), (102, 1), (103, 2))
+    verdict = scene.judged(shape="fold", fold="count")
+    (finding,) = verdict.anomalies["wrong-fold"]
+    assert finding.words() == (
+        "The newest output of a key, at offset 3 of t-out-0, has 2. The count of its inputs up to write 103 of process "
+        "0 is 4. Outputs are wrong from write 102 of process 0 on."
+    )
+    assert judged(verdict).broken == {"wrong-fold": 1}
+
+
+def test_a_newest_output_that_is_of_an_earlier_input_is_wrong_though_its_result_was_right_then() -> None:
+    scene = FoldScene()
+    scene.folded((100, 1), (103, 4), (101, 2))
+    (finding,) = scene.judged(shape="fold", fold="count").anomalies["wrong-fold"]
+    assert "has 2, and was made of write 101 of process 0, an earlier input. The count" in finding.words()
+    assert "wrong from write 103 of process 0 on" in finding.words()
+
+
+@pytest.mark.parametrize(
+    ("promise", "result", "wrong"),
+    [
+        ("exactly-once", 5, 1), ("exactly-once", 3, 1), ("at-least-once", 5, 0), ("at-least-once", 3, 1),
+        ("at-most-once", 5, 1), ("at-most-once", 3, 0), ("at-most-once", -1, 1),
+    ],
+)  # fmt: skip
+def test_what_a_promise_explains_is_no_wrong_fold(promise: str, result: int, wrong: int) -> None:
+    scene = FoldScene()
+    scene.folded((100, 1), (103, result))
+    assert findings_of(scene.judged(shape="fold", fold="count", promise=promise)) == (
+        {"wrong-fold": wrong} if wrong else {}
+    )
+
+
+def test_inputs_behind_the_newest_output_of_a_fold_are_missing_once_they_are_passed() -> None:
+    scene = FoldScene()
+    scene.folded((100, 1), (101, 2))
+    assert findings_of(scene.judged(shape="fold", fold="count")) == {"missing-effect": 2}
+    scene = FoldScene()
+    scene.folded((100, 1), (101, 2))
+    assert findings_of(scene.judged(shape="fold", fold="count", committed={INPUT: 2})) == {"stalled-application": 1}
+
+
+def test_a_fold_of_an_input_that_the_log_lost_is_not_held_against_the_application() -> None:
+    scene = FoldScene()
+    scene.send(104, 4)
+    scene.send(105, 5)
+    scene.assign(INPUT, process=11)
+    scene.poll(*((value - 100, value) for value in (*VALUES, 105)), process=11)
+    scene.drain(6, process=11)
+    scene.folded((105, 6))
+    assert findings_of(scene.judged(shape="fold", fold="count", committed={INPUT: 6})) == {}
+
+
+def test_of_a_sink_whose_effects_nobody_prints_only_the_group_tells_what_it_did() -> None:
+    verdict = ApplicationScene().judged(shape="none", outputs=())
+    assert findings_of(verdict) == {}
+    assert verdict.application.sentence == (
+        "Of 4 inputs, 4 were passed by the group; what it made of them, nothing told."
+    )
+    assert findings_of(ApplicationScene().judged(shape="none", outputs=(), committed={INPUT: 2})) == {
+        "stalled-application": 1
+    }
+    assert findings_of(ApplicationScene().judged(shape="none", outputs=(), committed={})) == {"stalled-application": 1}
+
+
+def test_topics_that_an_application_made_by_itself_are_listed() -> None:
+    scene = ApplicationScene()
+    scene.made(*VALUES)
+    verdict = scene.judged(topics=("app-repartition", "app-changelog"))
+    assert verdict.application.sentence == (
+        "Of 4 inputs, 4 had their effect once. It made the topics app-repartition, app-changelog by itself."
+    )
+
+
+def test_of_a_sink_the_ids_that_the_users_command_prints_are_effects() -> None:
+    scene = ApplicationScene()
+    scene.made(100, 101, 101, 103)
+    verdict = scene.judged(shape="none", outputs=("the sink",))
+    assert findings_of(verdict) == {"missing-effect": 1, "doubled-effect": 1}
+    assert "offset 1 of the sink, offset 2 of the sink" in verdict.anomalies["doubled-effect"][0].words()

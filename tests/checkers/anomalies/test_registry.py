@@ -37,7 +37,7 @@ PLANTED_APART: Final = {
     "out-of-sync": ("a simulated world has to see it", "anomalies/test_out_of_sync.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
     **dict.fromkeys(
-        ("unexplained-output", "stalled-application", "crash-loop"),
+        ("unexplained-output", "stalled-application", "crash-loop", "reordered-effect", "wrong-fold"),
         ("an application's outputs are no operations of clients", "anomalies/test_applications.py"),
     ),
 }

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workloads import number_of
+from workloads import key_of, number_of
 from workloads.operations import NOTHING, Effect, Event, EventType, Function, Poll, Reached, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
@@ -26,7 +26,8 @@ OF_GROUPS: Final = (
 )  # fmt: skip
 OF_PIPELINES: Final = ("takes aborted offsets", "gives work twice")
 OF_APPLICATIONS: Final = (
-    "forgets inputs", "does inputs again", "explains nothing", "stands still", "ends at once",
+    "forgets inputs", "does inputs again", "explains nothing", "stands still", "ends at once", "overtakes itself",
+    "forgets its state",
 )  # fmt: skip
 OF_KEYS: Final = ("brings keys back", "cleans early", "cleans the last record")
 
@@ -600,22 +601,36 @@ def pipelines(chance: random.Random) -> World:
     return world
 
 
+def folded(world: World, inputs: list[int], value: int) -> dict[str, int]:
+    """The results of a program that keeps the inputs of a key, with one more."""
+    if world.breaks("forgets its state"):
+        inputs.clear()
+    inputs.append(value)
+    return {"count": len(inputs), "sum": sum(map(number_of, inputs)), "last": inputs[0 if world.one_in(8) else -1]}
+
+
 def applications(chance: random.Random) -> World:
     """A user's program: it does inputs in the order of each log, and commits how far it is."""
     world = World(chance, OF_APPLICATIONS)
     outputs: dict[bool, list[Effect]] = {True: [], False: []}
     committed: dict[str, int] = {}
-    each, every = chance.choice([1, 1, 2]), chance.choice([1, 1, 1, 2])
+    fold = chance.choice([None, None, "count", "sum", "last"])
+    each, every = (1, 1) if fold else (chance.choice([1, 1, 2]), chance.choice([1, 1, 1, 2]))
+    results: list[Effect] = []
+    keys, state = chance.choice([1, 2]), dict[tuple[str, int], list[int]]()
     ends, commits = [0], chance.randrange(4) > 0
 
     def put(log: str, value: int, *, counts: bool) -> None:
         outputs[counts].append(Effect(log, value, ends[0]))
+        if fold and value >= 0:
+            inputs = state.setdefault((log, key_of(value, keys)), [])
+            results.append(Effect(log, folded(world, inputs, value)[fold], ends[0]))
         ends[0] += 1
 
     def work() -> None:
         log = chance.choice(LOGS)
         ahead = [entry for entry in world.logs[log] if entry.offset >= committed.get(log, 0)][:2]
-        for entry in ahead:
+        for entry in reversed(ahead) if world.breaks("overtakes itself") else ahead:
             wanted = every == 1 or number_of(entry.value) % every == 0 or world.breaks("explains nothing")
             times = 2 if world.breaks("does inputs again") else 1
             for _ in range(each * times if wanted and not world.breaks("forgets inputs") else 0):
@@ -632,10 +647,15 @@ def applications(chance: random.Random) -> World:
     for counts, kind in ((True, OK), (False, FAIL)):
         if outputs[counts]:
             world.event(-2, kind, Function.EFFECT, micro=tuple(outputs[counts]), node=0, instance=-1)
+    if results:
+        world.event(-2, INFO, Function.EFFECT, micro=tuple(results), node=0, instance=-1)
     loops = [0] if world.breaks("ends at once") else []
     facts = {
-        "shape": "each", "outputs_each": each, "every": every, "promise": "exactly-once", "group": "g",
-        "inputs": LOGS, "outputs": [EFFECTS], "committed": committed if commits else {}, "crash_loops": loops,
+        "shape": "each", "outputs_each": each, "every": every, "group": "g", "keys": keys, "fold": fold,
+        "promise": chance.choice(["exactly-once", "at-least-once", "at-most-once"]),
+        "order": chance.choice(["none", "key"]),
+        "inputs": LOGS, "outputs": [EFFECTS] if any(outputs.values()) or world.one_in(2) else [],
+        "committed": committed if commits else {}, "crash_loops": loops,
         "unread": {EFFECTS: "slow"} if world.one_in(8) else {},
     }  # fmt: skip
     world.event(-2, INFO, Function.APPLICATION, detail=facts, instance=-1)

@@ -49,6 +49,8 @@ RULES: dict[str, Callable[[Told], Iterable[Finding]]] = {
     "unexplained-output": applications.unexplained_output,
     "stalled-application": applications.stalled_application,
     "crash-loop": applications.crash_loop,
+    "reordered-effect": applications.reordered_effect,
+    "wrong-fold": applications.wrong_fold,
     "aborted-commit": groups.aborted_commit,
     "unstable-offset": groups.unstable_offset,
     "returned-key": keys.returned_key,

@@ -59,11 +59,22 @@ def test_a_command_is_words_as_a_shell_splits_them_or_a_list() -> None:
         ('command = "a"\nid = "json:id"', 'no place of an id: a path begins with a slash: "json:/id"'),
         ('command = "a"\nready = "port:x"', 'application.ready: "port:x" names no port; write "port:8080"'),
         ('command = "a"\nready = "("', "application.ready: this is no regular expression"),
-        ('command = "a"\nshape = "all"', 'application.shape: takes one of "each", "many", "some"'),
+        ('command = "a"\nshape = "all"', 'application.shape: takes one of "each", "many", "some", "fold", "none"'),
         ('command = "a"\noutputs_each = 3', 'application.outputs_each: counts with shape = "many" only'),
+        ('command = "a"\nfold = "sum"', 'application.fold: counts with shape = "fold" only'),
+        ('command = "a"\nshape = "fold"\nfold = "max"', 'application.fold: takes one of "count", "sum", "last"'),
+        ('command = "a"\nshape = "fold"\nresult = "x"', 'application.result: "x" is no place of a result: write "key"'),
+        ('command = "a"\nshape = "fold"\nid = "key"', 'with id = "key" each input has a key of its own'),
+        ('command = "a"\norder = "key"\nid = "key"', 'with id = "key" each input has a key of its own'),
+        ('command = "a"\norder = "time"', 'application.order: takes one of "none", "key"'),
+        ('command = "a"\neffects = "b"', 'application.effects: counts with shape = "none" only'),
+        ('command = "a"\nshape = "none"\noutput = "b"', "application writes to no topic; leave output out"),
+        ('command = "a"\nshape = "none"\norder = "key"', "nothing tells the order of what it did; write effects"),
+        ('command = "a"\nshape = "none"\neffects = ""', "application.effects: write a command"),
+        ('command = "a"\noutput = ["b", "b"]', '"b" is there twice; write it once'),
         ('command = "a"\nevery = 3', 'application.every: counts with shape = "some" only'),
         ('command = "a"\npromise = "always"', 'application.promise: takes one of "exactly-once"'),
-        ('command = "a"\noutput = "ackproof"', '"ackproof" is the input too, so outputs would be read as inputs'),
+        ('command = "a"\noutput = "ackproof"', '"ackproof" is an input too, so outputs would be read as inputs'),
         ('command = "a"\noutput = "a b"', "cannot name a topic"),
         ('command = "a"\ncomand = "b"', 'application.comand: unknown key "comand"; did you mean "command"?'),
     ],
@@ -100,7 +111,11 @@ def test_faults_of_instances_need_instances() -> None:
     plan(top='families = ["kill+instance-kill"]')
 
 
-def test_several_inputs_are_refused() -> None:
-    assert "an application has one input; write topics = 1" in problem(
-        rest="[workload]\ntopics = 2\n[worlds.processes]\n"
-    )
+def test_an_application_may_have_several_inputs_and_outputs_and_a_sink_has_no_output() -> None:
+    text = APPLICATION + 'output = ["a", "b"]\n'
+    (world,) = plan(text, rest="[workload]\ntopics = 2\n[worlds.processes]\n").worlds
+    assert topics_of(world.workload) == ("ackproof", "ackproof.2", "a", "b")
+    (world,) = plan(APPLICATION + 'shape = "none"\neffects = "cat {directory}/done"\n', settings="").worlds
+    assert topics_of(world.workload) == ("ackproof",)
+    assert world.workload.application is not None
+    assert world.workload.application.effects == ("cat", "{directory}/done")

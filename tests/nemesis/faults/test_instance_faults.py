@@ -11,7 +11,7 @@ from checkers import faults_possible
 from checkers.verdicts.promises import promise
 from nemesis.cluster import CLIENTS, Capability, Target
 from nemesis.evidence import InstanceSeen
-from nemesis.faults import Fault, InstanceAdd, InstanceFreeze, InstanceKill, InstanceStop
+from nemesis.faults import Fault, InstanceAdd, InstanceCut, InstanceFreeze, InstanceKill, InstanceStop
 from nemesis.player import Player, restore
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
@@ -27,9 +27,12 @@ class Instances:
 
     def __init__(self) -> None:
         self.acts: list[str] = []
+        self.picks: list[int] = []
+        self.dropped = 3
 
     def _act(self, act: str, pick: int = 1) -> InstanceSeen:
         self.acts.append(act)
+        self.picks.append(pick)
         return {"instance": pick}
 
     def kill_instance(self, pick: int) -> InstanceSeen:
@@ -40,6 +43,12 @@ class Instances:
 
     def freeze_instance(self, pick: int) -> InstanceSeen:
         return self._act("freeze", pick)
+
+    def cut_instance(self, pick: int, broker: int) -> InstanceSeen:
+        return {**self._act(f"cut from {broker}", pick), "broker": broker}
+
+    def mend_instance(self, pick: int) -> InstanceSeen:
+        return {**self._act("mend", pick), "lost_packets": self.dropped}
 
     def restore_instance(self, pick: int) -> InstanceSeen:
         return self._act("restore", pick)
@@ -87,6 +96,21 @@ def test_a_fault_hits_the_instance_that_its_pick_says_and_its_end_undoes_it(
     assert kind.in_words({}) == ""
 
 
+def test_an_instance_is_cut_off_from_the_broker_that_has_the_role_when_the_time_has_come(make_world: Any) -> None:
+    instances = Instances()
+    receipt, _ = played(make_world, InstanceCut(SECOND, Role(RoleKind.NAMED, pick=2)), instances)
+    assert instances.acts == ["cut from 2", "mend"]
+    assert receipt.facts.in_words(receipt.of_nodes) == "instance 1 was cut off from broker 2"
+    assert receipt.took_effect
+    receipt, _ = played(make_world, InstanceCut(SECOND, Role(RoleKind.NAMED, pick=9)), instances)
+    assert (receipt.mark, receipt.reason) == ("skipped", "broker 9 does not exist now")
+
+
+def test_an_instance_that_sent_nothing_while_it_was_cut_off_met_nothing() -> None:
+    assert not InstanceCut.met_something({str(CLIENTS): {"instance": 1, "lost_packets": 0}})
+    assert InstanceCut.met_something({str(CLIENTS): {"instance": 1, "lost_packets": 2}})
+
+
 def test_without_an_application_it_is_skipped_with_what_to_write(make_world: Any) -> None:
     receipt, _ = played(make_world, InstanceKill(SECOND), None)
     assert (receipt.mark, receipt.took_effect) == ("skipped", False)
@@ -123,7 +147,7 @@ def test_families_freeze_past_session_and_transaction_and_deploy_each_instance_i
     )
     families = [family for name, family in FAMILIES.items() if name.startswith("instance-")]
     assert [family.name for family in families] == [
-        "instance-kill", "instance-stop", "instance-freeze", "instance-scale",
+        "instance-kill", "instance-stop", "instance-freeze", "instance-cut", "instance-scale",
     ]  # fmt: skip
     assert {need for family in families for need in needs_of(family.name)} == {Capability.INSTANCES}
     freezes = {scenario.name: scenario.parts(scene)[0].end_ms for scenario in FAMILIES["instance-freeze"].scenarios}
@@ -132,3 +156,9 @@ def test_families_freeze_past_session_and_transaction_and_deploy_each_instance_i
     assert [(part.begin_ms, part.end_ms, part.fault.role.pick) for part in deployment] == [
         (0, 500, 0), (1_000, 1_500, 1), (2_000, 2_500, 2),
     ]  # fmt: skip
+    cuts = [scenario.parts(scene)[0] for scenario in FAMILIES["instance-cut"].scenarios]
+    assert [(part.end_ms, str(part.fault.broker)) for part in cuts if isinstance(part.fault, InstanceCut)] == [
+        (9_000, "the group's coordinator"),
+        (15_000, "a transaction coordinator"),
+        (timings.unanswered_ms, "the leader of partition 0"),
+    ]

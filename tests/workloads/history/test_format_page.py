@@ -26,7 +26,8 @@ SAMPLES: dict[str, Any] = {
     "client": "java 4.1", "wedged": ["t-0"], "limit_ms": 1, "written": ["t-0"], "unwritten": {}, "lacking": {},
     "absent": {}, "unread": {}, "starved": {}, "out_of_sync": {}, "name": "n", "partition": "t-0", "time_us": 1,
     "shape": "each", "outputs_each": 1, "every": 1, "promise": "at-least-once", "inputs": ["t-0"], "outputs": ["o-0"],
-    "committed": {"t-0": 9}, "exits": [], "crash_loops": [], "starts": 2, "waited_ms": 1, "topics": [],
+    "committed": {"t-0": 9}, "exits": [], "crash_loops": [], "order": "none", "fold": "count",
+    "keys": 1, "instances": 2, "progress": [], "starts": 2, "waited_ms": 1, "topics": [],
     "text": "x", "before_append": {"t-0": 1}, "after_append": {"t-0": 1}, "isr_changes": {"t-0": 1},
 }  # fmt: skip
 

@@ -62,6 +62,19 @@ _TABLE: Final = (
     Api(transactions.ListTransactionsRequest, transactions.ListTransactionsResponse, (0, 1)),
 )
 APIS: Final[dict[int, Api]] = {api.request.API_KEY: api for api in _TABLE}
+#: By number, requests of programs and of their admin clients that are not served: name, and who sends it.
+NOT_SERVED: Final[dict[int, tuple[str, str]]] = {
+    21: ("DeleteRecords", "Kafka Streams with repartition topics, which tries again and goes on"),
+    33: ("AlterConfigs", "admin clients"),
+    37: ("CreatePartitions", "admin clients"),
+    44: ("IncrementalAlterConfigs", "admin clients"),
+    60: ("DescribeCluster", "admin clients, which ask for metadata instead where they can"),
+    68: ("ConsumerGroupHeartbeat", "consumers with group.protocol=consumer (KIP-848)"),
+    71: ("GetTelemetrySubscriptions", "Java clients, which go on without"),
+    75: ("DescribeTopicPartitions", "admin clients of 3.8 and later, which ask for metadata instead"),
+    76: ("ShareGroupHeartbeat", "share consumers (KIP-932)"),
+    88: ("StreamsGroupHeartbeat", "Kafka Streams with group.protocol=streams (KIP-1071)"),
+}
 #: The versions that clients see. Produce is advertised from 0 though 0 to 2 are refused: with a minimum of 3 an old
 #: librdkafka silently sends gzip batches uncompressed (KAFKA-18659).
 ADVERTISED: Final = {key: (0, api.versions[1]) if key == ApiKey.PRODUCE else api.versions for key, api in APIS.items()}
@@ -85,7 +98,8 @@ def decode_request(frame: memoryview) -> tuple[Header, Any]:
     header, body = parse_header(frame, _FLEXIBLE_FROM)
     api = APIS.get(header.api_key)
     if api is None:
-        raise BadFrameError(f"API {header.api_key} is not served")
+        name = NOT_SERVED.get(header.api_key, ("an API of Kafka's", ""))[0]
+        raise BadFrameError(f"{name} (API {header.api_key}) is not served")
     low, high = api.versions
     if low <= header.version <= high:
         return header, decode(api.request, body, header.version)

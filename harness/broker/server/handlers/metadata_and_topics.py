@@ -28,8 +28,18 @@ _DELETE_BY_ID: Final = 6
 _DEFAULTS: Final = TopicConfig()
 #: Names of settings that every Kafka client may send and that mean nothing here: this log keeps everything, in order.
 IGNORED_SETTINGS: Final = frozenset(
-    {"cleanup.policy", "compression.type", "max.message.bytes", "retention.bytes", "retention.ms", "segment.bytes"}
+    {
+        "cleanup.policy",
+        "compression.type",
+        "max.message.bytes",
+        "message.timestamp.type",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+    }
 )
+#: The one value that a log of this broker has, of some of these: Kafka Streams names it for topics of its own.
+_ALREADY_SO: Final = {"message.timestamp.type": "CreateTime"}
 
 
 class ClusterRequests:
@@ -231,6 +241,8 @@ def parse_topic_config(configs: Mapping[str, str | None]) -> TopicConfig:
             chosen[_TOPIC_FIELDS[name]] = value
         elif name not in IGNORED_SETTINGS and name not in _TOPIC_FIELDS:
             raise SettingError(f"unknown topic setting {name}; known are {', '.join(sorted(_TOPIC_FIELDS))}")
+        elif _ALREADY_SO.get(name, value) != value:
+            raise SettingError(f"{name} is {_ALREADY_SO[name]} here, and nothing else")
     try:
         config = msgspec.convert(chosen, TopicConfig, strict=False)
     except msgspec.ValidationError as error:

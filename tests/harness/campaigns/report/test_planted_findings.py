@@ -86,7 +86,7 @@ OF_WRITES = {
     *(anomaly.name for anomaly in (*ORDER, *CYCLES)),
 }
 #: They are about programs under test, and planted where those are.
-OF_APPLICATIONS = {"unexplained-output", "stalled-application", "crash-loop"}
+OF_APPLICATIONS = {"unexplained-output", "stalled-application", "crash-loop", "reordered-effect", "wrong-fold"}
 #: Their findings are not about what clients saw: they are planted where replicas are.
 OF_REPLICAS = {"divergent-replicas", "divergent-tables"}
 #: No promise is broken, so a cell has no account of it.

@@ -10,6 +10,7 @@ from harness.runs.cluster import BREAKS, VERBS, ByHand, ClusterRequest
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.receipts import Receipt
 from tests.conftest import ObedientCluster, VirtualClock
+from tests.nemesis.faults.test_instance_faults import Instances
 
 
 class Hands:
@@ -125,3 +126,16 @@ def test_a_cluster_to_play_with_has_no_clients_that_could_crash() -> None:
     target = msgspec.structs.replace(ObedientCluster().target(), clients=None)
     with pytest.raises(PlanError, match=r"^crash: a cluster to play with has no clients of its own; end yours"):
         ByHand(target, VirtualClock().now_us, [].append).answer(ClusterRequest(op="break", fault="crash"))
+
+
+def test_instances_of_an_application_are_broken_by_their_numbers_and_without_it_are_not_there() -> None:
+    target = msgspec.structs.replace(ObedientCluster().target(), instances=None)
+    with pytest.raises(PlanError, match=r"^kill-instance: no application runs here; end it, .* --application COMMAND$"):
+        ByHand(target, VirtualClock().now_us, [].append).answer(ClusterRequest(op="break", fault="kill-instance"))
+    instances = Instances()
+    hands = ByHand(msgspec.structs.replace(target, instances=instances), VirtualClock().now_us, [].append)
+    hands.answer(ClusterRequest(op="break", fault="kill-instance", node="1"))
+    hands.answer(ClusterRequest(op="break", fault="freeze-instance"))
+    hands.answer(ClusterRequest(op="heal"))
+    assert instances.acts == ["kill", "freeze", "restore", "restore", "restore all"]
+    assert instances.picks[:4] == [1, 0, 0, 1]

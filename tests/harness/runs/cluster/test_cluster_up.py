@@ -110,3 +110,24 @@ def test_what_a_killed_cluster_leaves_is_ended_by_heal(tmp_path: Path, up: tuple
     assert nodes_of(tmp_path) == []
     assert not_undone(tmp_path / "results" / "cluster" / FILE_NAME) == []
     assert begun(SHOW, tmp_path).wait() == 64
+
+
+def test_a_program_of_a_user_runs_beside_the_cluster_and_is_killed_and_healed_by_hand(tmp_path: Path) -> None:
+    loop = shlex.join([sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"])
+    process = begun([*UP, "--application", loop, "--instances", "1"], tmp_path)
+    log = tmp_path / "results" / "cluster" / "application" / "instance-0.log"
+    try:
+        wait_until(lambda: log.is_file() and log.read_text().endswith("\n"), "it runs", limit_s=LIMIT_S)
+        pid = int(log.read_text())
+        assert '"instance":0' in done(["ackproof", "cluster", "break", "kill-instance", "--node", "0"], tmp_path)
+        assert not psutil.pid_exists(pid)
+        assert '"instance":0' in done(HEAL, tmp_path)
+        wait_until(lambda: log.read_text().count("\n") == 2, "it runs again")
+        again = int(log.read_text().split()[-1])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        assert not psutil.pid_exists(again)
+    finally:
+        process.kill()
+        process.communicate()
+        begun(HEAL_DEAD, tmp_path).communicate()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
 
 #: Outputs of each hundredth input of a loop that floods.
 FLOOD = 5_000
+#: The state of a loop that counts.
+COUNTS: dict[bytes, int] = {}
 
 
 def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
@@ -23,21 +27,32 @@ def outputs(wrong: str, record: Any, number: int) -> list[bytes]:
         return [b"done"]
     if wrong == "invents":
         return [record.value, b'{"id": "of nothing"}'] if number % 10 == 3 else [record.value]
-    raise ValueError(wrong)
+    return counted(wrong, record, number) if "counts" in wrong else [record.value]
+
+
+def counted(wrong: str, record: Any, number: int) -> list[bytes]:
+    """The count of the inputs of a key, which is forgotten now and then."""
+    key = bytes(record.key)
+    COUNTS[key] = 1 if wrong == "forgets counts" and number % 50 == 0 else COUNTS.get(key, 0) + 1
+    return [json.dumps({"id": json.loads(record.value)["id"], "result": COUNTS[key]}).encode()]
 
 
 def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> None:
     servers = bootstrap.split(",")
     options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
-    consumer = KafkaConsumer(source, bootstrap_servers=servers, session_timeout_ms=6_000, **options)
+    consumer = KafkaConsumer(*source.split(","), bootstrap_servers=servers, session_timeout_ms=6_000, **options)
     producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=10)
-    number = 0
+    number, targets = 0, target.split(",")
     while True:
         for records in consumer.poll(timeout_ms=200).values():
-            for record in records:
+            if wrong == "sinks":
+                with Path(target).open("a", encoding="utf-8") as done:
+                    done.writelines(json.loads(record.value)["id"] + "\n" for record in records)
+                continue
+            for record in reversed(records) if wrong == "reorders" else records:
                 number += 1
                 for payload in outputs(wrong, record, number):
-                    producer.send(target, key=record.key, value=payload)
+                    producer.send(targets[number % len(targets)], key=record.key, value=payload)
         producer.flush()
         consumer.commit()
 

@@ -12,6 +12,7 @@ from checkers import ApplicationCounts, Judgement, Outcome, Verdict, check_one, 
 from harness.plan import RunSpec, parse_plan
 from harness.records.files import HISTORY
 from harness.runs.run.performing import perform_run
+from tests.harness.needs import needs_root
 
 ROOT: Final = Path(__file__).parents[4]
 LOOP: Final = Path(__file__).with_name("misbehaving_loop.py")
@@ -21,9 +22,11 @@ settings = {{ "isolation.level" = "read_committed", "min.insync.replicas" = 2, "
 [application]
 command = {command}
 promise = "{promise}"
+{more}
 instances = {instances}
 [workload]
 partitions = 2
+topics = {topics}
 writes_per_second = 40.0
 duration_ms = 6_000
 drain_limit_ms = 120_000
@@ -37,11 +40,19 @@ runs = 1
 
 
 def spec_of(
-    *words: str, promise: str = "at-least-once", family: str = "instance-kill", instances: int = 1, count: int = 1
+    *words: str,
+    promise: str = "at-least-once",
+    family: str = "instance-kill",
+    instances: int = 1,
+    count: int = 1,
+    more: str = "",
+    topics: int = 1,
 ) -> RunSpec:
     """One run of a Python program with these words."""
     command = [sys.executable, *words]
-    text = PLAN.format(command=command, promise=promise, family=family, instances=instances, count=count)
+    text = PLAN.format(
+        command=command, promise=promise, family=family, instances=instances, count=count, more=more, topics=topics
+    )
     return parse_plan(text, "p.toml").single(None, None, None)
 
 
@@ -104,6 +115,53 @@ def test_a_loop_that_does_not_keep_its_promise_is_found_out(
     assert set(judgement.broken) == {broken}
     assert judgement.outcome is Outcome.BROKEN_PROMISE
     assert verdict.application.pending == 0
+
+
+@pytest.mark.system
+@pytest.mark.root
+@needs_root("nft")
+def test_an_instance_that_is_cut_off_from_a_broker_loses_packets_and_nothing_else(tmp_path: Path) -> None:
+    spec = spec_of(*example("at_least_once.py"), instances=2, family="instance-cut")
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, judgement.outcome) == ({}, {}, Outcome.HELD)
+    (fault,) = [event for event in judgement.faults if event.kind == "instancecut"]
+    assert fault.clients_only
+    assert became(verdict.application).keys() <= {"doubled"}
+
+
+@pytest.mark.system
+def test_a_loop_that_promises_order_and_turns_batches_around_is_found_out(tmp_path: Path) -> None:
+    spec = spec_of(*wrong("reorders"), count=0, more='order = "key"')
+    _, judgement = judged(spec, tmp_path / "run")
+    assert set(judgement.broken) == {"reordered-effect"}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("effects", ["", 'effects = "cat {directory}/instance-0/done"'])
+def test_a_sink_is_judged_by_its_group_and_by_what_the_users_command_prints(effects: str, tmp_path: Path) -> None:
+    words = (str(LOOP), "{bootstrap}", "{input}", "{directory}/done", "{group}", "sinks")
+    spec = spec_of(*words, count=0, more=f'shape = "none"\n{effects}')
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, judgement.outcome) == ({}, {}, Outcome.NOT_EXERCISED)
+    assert verdict.application.once == verdict.application.inputs > 100
+    assert verdict.application.blind == (not effects)
+
+
+@pytest.mark.system
+def test_several_inputs_and_outputs_are_written_and_read(tmp_path: Path) -> None:
+    spec = spec_of(*wrong("spreads"), count=0, more='output = ["left", "right"]', topics=2)
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert (judgement.broken, judgement.stalled, became(verdict.application)) == ({}, {}, {})
+    assert verdict.application.once == verdict.application.inputs > 100
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("how", "broken"), [("counts", set[str]()), ("forgets counts", {"wrong-fold"})])
+def test_a_loop_that_counts_by_key_is_held_against_its_inputs(how: str, broken: set[str], tmp_path: Path) -> None:
+    spec = spec_of(*wrong(how), count=0, promise="exactly-once", more='shape = "fold"')
+    verdict, judgement = judged(spec, tmp_path / "run")
+    assert set(judgement.broken) == broken
+    assert verdict.application.once == verdict.application.inputs > 100
 
 
 @pytest.mark.system

@@ -161,6 +161,23 @@ def test_it_is_ready_when_it_listens(made: Made, ports: Ports) -> None:
     assert not instances.is_ready(0, "port:1")
 
 
+def test_the_command_that_prints_effects_is_read_and_what_is_wrong_with_it_is_said(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def printed(program: str) -> tuple[list[str], str]:
+        lines, why = made("", effects=(sys.executable, "-c", program, "{directory}")).printed_effects()
+        return [*lines], why
+
+    assert printed("import sys; print('a'); print(sys.argv[1])") == (["a", str(tmp_path / "application")], "")
+    lines, why = printed("print('a'); raise SystemExit(3)")
+    assert (lines, why) == (["a"], "the command under [application] effects ended with status 3")
+    monkeypatch.setattr(module, "EFFECTS_BYTES", 4)
+    assert "printed more than 4 bytes" in printed("print('abcdef')")[1]
+    monkeypatch.setattr(module, "EFFECTS_LIMIT_S", 0.1)
+    assert "did not end within 0 s" in printed("import os, time; os.fork(); time.sleep(600)")[1]
+    assert "effects cannot be started with no-such" in made("", effects=("no-such",)).printed_effects()[1]
+
+
 def test_heal_ends_what_a_dead_harness_left_and_all_that_it_started(made: Made, tmp_path: Path) -> None:
     instances = made(
         "import os, time\nif os.fork() == 0: os.setsid()\nos.write(1, b'%d\\n' % os.getpid())\ntime.sleep(600)"

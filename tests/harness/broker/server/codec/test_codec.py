@@ -24,6 +24,14 @@ def test_an_api_versions_from_the_future_is_answered_in_version_0_with_error_35(
     assert len(frame) == 4 + 4 + 2 + 4 + 6 * len(ADVERTISED)
 
 
+def test_a_metadata_request_of_librdkafka_with_three_bytes_too_many_asks_for_all_topics():
+    header = b"\0\x03\0\x0d\0\0\0\x01\0\x01x\0"
+    _, request = decode_request(memoryview(header + b"\0\0\0\0\1\0\0"))
+    assert request.topics is None
+    with pytest.raises(BadFrameError, match="takes 8 bytes and has 9"):
+        decode_request(memoryview(b"\0\x0c\0\0\0\0\0\x01\0\x01x" + b"\0" * 9))
+
+
 @pytest.mark.parametrize(
     ("key", "version", "values", "name"),
     [

@@ -14,7 +14,7 @@ from harness.broker.core.types import ErrorCode, Image
 from harness.broker.server import codec
 from harness.broker.server.codec import APIS, decode_request, encode_response
 from harness.broker.server.codec.follower import decode_response, encode_request
-from harness.broker.server.codec.wire import request_frame
+from harness.broker.server.codec.wire import ApiKey, request_frame
 from harness.broker.server.handlers.data import DataRequests
 from harness.broker.server.handlers.gateway import Call
 from harness.broker.server.handlers.transactions import MARKER_LIMIT_MS, TransactionRequests
@@ -106,7 +106,7 @@ def test_a_damaged_batch_from_the_leader_is_an_error_of_its_partition_alone(ids)
 
 
 def test_unknown_apis_and_versions_are_refused_by_name():
-    with pytest.raises(BadFrameError, match="API 71"):
+    with pytest.raises(BadFrameError, match=r"GetTelemetrySubscriptions \(API 71\) is not served"):
         decode_request(memoryview(b"\0\x47\0\0\0\0\0\x01\xff\xff"))
     with pytest.raises(BadFrameError, match="3 to 12, not 2"):
         decode_request(memoryview(b"\0\0\0\x02\0\0\0\x01\xff\xff"))
@@ -129,8 +129,9 @@ def test_a_request_that_is_cut_short_anywhere_is_refused(key):
     for size in range(len(frame)):
         with pytest.raises(BadFrameError):
             decode_request(memoryview(frame[:size]))
-    with pytest.raises(BadFrameError, match="takes"):
-        decode_request(memoryview(frame + b"\0"))
+    if key != ApiKey.METADATA:  # librdkafka's may be too long
+        with pytest.raises(BadFrameError, match="takes"):
+            decode_request(memoryview(frame + b"\0"))
 
 
 def test_garbage_is_refused_and_never_anything_else():

@@ -250,6 +250,12 @@ def test_topic_settings_are_read_from_strings_and_written_back():
     )
     assert config == TopicConfig(min_insync_replicas=2, unclean_leader_election_enable=True)
     assert written(config)["unclean.leader.election.enable"] == "true"
-    for bad in ({"min.insync.replicas": "0"}, {"flush.ms": "x"}, {"flush.msgs": "1"}):
+    assert parse_topic_config({"message.timestamp.type": "CreateTime"}) == TopicConfig()
+    for bad in (
+        {"min.insync.replicas": "0"},
+        {"flush.ms": "x"},
+        {"flush.msgs": "1"},
+        {"message.timestamp.type": "LogAppendTime"},
+    ):
         with pytest.raises(SettingError):
             parse_topic_config(bad)
