@@ -1,0 +1,8 @@
+"""The cells of the table, most telling first. A new one is an entry of a module here."""
+
+from typing import Final
+
+from harness.lab.client_table.cell import Cell
+from harness.lab.client_table.cells import batches
+
+CELLS: Final[dict[str, Cell]] = {cell.name: cell for module in (batches,) for cell in module.CELLS}

@@ -1,0 +1,41 @@
+"""Each cell is red for a client with the fault that it is about, and the findings come out as their pages say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.lab.client_table import CELLS, play, table_cluster
+from harness.lab.findings import OpenCluster
+from harness.records.client_table_file import Outcome
+from harness.worlds.clients import CONFLUENT, KAFKA_PYTHON
+from tests.harness.lab.client_table.planted import PLANTED
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCluster]:
+    with table_cluster(tmp_path_factory.mktemp("table")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.name)
+def test_a_client_with_the_fault_of_a_cell_is_red(cell: object, cluster: OpenCluster) -> None:
+    result = play(cell, CONFLUENT, cluster, PLANTED[cell.about])
+    assert result.outcome is Outcome.BROKEN
+    assert cell.about in [breach for breach, _ in result.breaches]
+
+
+@pytest.mark.parametrize(("name", "breach"), [("refused-before-taken", "lost"), ("refused-one-in-flight", "reordered")])
+def test_a_finding_comes_out_as_its_page_says(name: str, breach: str, cluster: OpenCluster) -> None:
+    result = play(CELLS[name], CONFLUENT, cluster)
+    assert result.outcome is Outcome.BROKEN
+    assert {word for word, _ in result.breaches} == {breach}
+
+
+def test_a_situation_that_does_not_occur_is_not_met(cluster: OpenCluster) -> None:
+    """kafka-python has one batch of a log partition under way."""
+    result = play(CELLS["refused-before-taken"], KAFKA_PYTHON, cluster)
+    assert (result.outcome, result.why) == (Outcome.NOT_MET, "the client had 1 of 4 batches under way")
