@@ -68,7 +68,7 @@ def _show(terminal: Terminal, table: ClientTable) -> None:
     for client in table.clients:
         if client.failed:
             terminal.complain(f"{client.name}: {client.failed}")
-    names = [client.name for client in table.clients if not client.failed]
+    names = table.played
     rows = []
     for cell in table.cells:
         outcomes = (result.outcome if (result := table.of(name, cell.name)) else None for name in names)

@@ -74,6 +74,12 @@ class ClientTable(msgspec.Struct, frozen=True, kw_only=True):
         return next((each for each in self.results if (each.client, each.cell) == (client, cell)), None)
 
     @property
+    def played(self) -> tuple[str, ...]:
+        """The clients that have results."""
+        have = {each.client for each in self.results}
+        return tuple(each.name for each in self.clients if each.name in have)
+
+    @property
     def exit_code(self) -> int:
         """1 if something is broken; 2 if a situation did not occur or a client could not be started; else 0."""
         outcomes = {each.outcome for each in self.results}

@@ -39,7 +39,7 @@ def as_markdown(table: ClientTable) -> str:
 
 
 def _markdown(table: ClientTable) -> Iterator[str]:
-    names = [client.name for client in table.clients if not client.failed]
+    names = table.played
     yield from ("# Client libraries", "", f"{headline(table)}. By ackproof {table.by}.", "")
     yield f"| situation | {' | '.join(names)} |"
     yield f"|---|{'---|' * len(names)}"
@@ -49,7 +49,7 @@ def _markdown(table: ClientTable) -> Iterator[str]:
     yield ""
     for client in table.clients:
         if client.failed:
-            yield f"{client.name} could not be started: {client.failed}"
+            yield f"{client.name} failed: {client.failed}"
     for cell in table.cells:
         finding = f" Finding {cell.finding}." if cell.finding else ""
         yield from (f"## {cell.name}", "", f"{cell.happens}. {cell.expects}.{finding}", "")

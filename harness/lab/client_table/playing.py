@@ -24,10 +24,12 @@ from workloads import Settings, WorkloadPlan
 
 #: Of the cluster, and of its own clients: a machine that stands still for seconds must not move leaders.
 _SETTINGS: Final = {
+    "enable.idempotence": True,
     "request.timeout.ms": 15_000,
     "delivery.timeout.ms": 40_000,
-    "broker.session.timeout.ms": 9_000,
-    "replica.lag.time.max.ms": 10_000,
+    "broker.session.timeout.ms": 30_000,
+    "transaction.timeout.ms": 60_000,
+    "replica.lag.time.max.ms": 30_000,
 }
 
 
@@ -54,24 +56,28 @@ def table_cluster(directory: Path) -> Iterator[OpenCluster]:
 def client_table(
     clients: Sequence[ClientChoice], cells: Mapping[str, Cell], directory: Path, progress: Progress
 ) -> ClientTable:
-    """Play every cell with every client; a client that cannot be started is told, and left out."""
+    """Play every cell with every client, each client on a cluster of its own.
+
+    A client that cannot be started, or whose process or cluster fails, is told with the reason, and keeps what it has.
+    """
     told: list[TableClient] = []
     results: list[CellResult] = []
-    with table_cluster(directory) as cluster, progress.phase("cells", len(clients) * len(cells)):
-        for choice in clients:
+    with progress.phase("cells", len(clients) * len(cells)):
+        for number, choice in enumerate(clients):
             started_by = choice.name if isinstance(choice, ClientProgram) else choice
-            with ExitStack() as resources:
-                try:
-                    library = client_library(Processes(client=choice), directory, resources)
-                except HarnessError as error:
-                    told.append(TableClient(name=started_by, started_by=started_by, failed=str(error)))
-                    continue
-                taken = any(each.name == library.name for each in told)
-                library = replace(library, name=f"{library.name} ({started_by})") if taken else library
-                told.append(TableClient(name=library.name, started_by=started_by))
-                for cell in cells.values():
-                    progress.advance(f"{library.name}: {cell.name}")
-                    results.append(play(cell, library, cluster))
+            own, name, failed = directory / str(number), started_by, ""
+            own.mkdir()
+            try:
+                with table_cluster(own) as cluster, ExitStack() as resources:
+                    library = client_library(Processes(client=choice), own, resources)
+                    taken = any(each.name == library.name for each in told)
+                    name = f"{library.name} ({started_by})" if taken else library.name
+                    for cell in cells.values():
+                        progress.advance(f"{name}: {cell.name}")
+                        results.append(play(cell, replace(library, name=name), cluster))
+            except HarnessError as error:
+                failed = str(error)
+            told.append(TableClient(name=name, started_by=started_by, failed=failed))
     return ClientTable(
         by=own_version(), clients=tuple(told), cells=tuple(map(_described, cells.values())), results=tuple(results)
     )

@@ -24,8 +24,9 @@ from harness.worlds.hosts import Ports
 
 #: The APIs whose answers name brokers' addresses.
 _NAMES_BROKERS: Final = frozenset({ApiKey.METADATA, ApiKey.FIND_COORDINATOR})
-#: The fields that have an error in answers.
+#: The fields that have an error in answers, and what those of results have then.
 _ERRORS: Final = ("error_code", "partition_error_code")
+_NO_RESULT: Final = {"base_offset": -1, "records": b"", "high_watermark": -1, "committed_offset": -1}
 
 
 class Do(StrEnum):
@@ -36,6 +37,7 @@ class Do(StrEnum):
     ANSWER = "carried out, and answered with"
     """The broker does it, and the client is told an error."""
     CUT = "carried out, and its connection broken before the answer"
+    """Answers that are kept back before it are lost too."""
     LOSE = "lost with its connection"
     KEEP = "carried out, and its answer kept back"
     """Answers behind it on its connection wait too, until the strike is released."""
@@ -114,6 +116,11 @@ class Relay:
         """Let everything go on that is kept back."""
         for strike in self.strikes:
             strike.released.set()
+
+    def cut(self) -> None:
+        """Break all connections; what is kept back is lost. New ones work."""
+        for connection in self._sockets[len(self._listeners) :]:
+            _break(connection)
 
     def close(self) -> None:
         """Break all connections."""
@@ -198,6 +205,7 @@ class _Connection:
             if _wants_none(frame, header):
                 continue
             if (answer := next(answers, None)) is None or do is Do.CUT:
+                _break(self._client)
                 break
             self._answers.put((self._altered(answer, header, strike), strike if do is Do.KEEP else None))
         self._answers.put(None)
@@ -234,16 +242,15 @@ def _fields(frame: bytes, header: Header) -> Fields:
     return fields
 
 
-def with_error(fields: Fields, error: ErrorCode) -> None:
-    """Put an error wherever an answer has room for it."""
-    for name, value in fields.items():
-        if name in _ERRORS:
-            fields[name] = int(error)
-        elif name == "base_offset":
-            fields[name] = -1
-        for each in value if isinstance(value, list) else ():
-            if isinstance(each, dict):
-                with_error(each, error)
+def with_error(fields: Fields, error: ErrorCode) -> bool:
+    """Put an error into the innermost parts of an answer that have one, without results; True if there were any."""
+    inner = [each for value in fields.values() if isinstance(value, list) for each in value if isinstance(each, dict)]
+    told = [with_error(each, error) for each in inner]
+    if any(told):
+        return True
+    named = [name for name in _ERRORS if name in fields]
+    fields |= dict.fromkeys(named, int(error)) | {name: none for name, none in _NO_RESULT.items() if name in fields}
+    return bool(named)
 
 
 def refusal(frame: bytes, header: Header, error: ErrorCode) -> bytes:

@@ -12,6 +12,7 @@ from harness.lab.client_table.breach import Breach
 from harness.lab.client_table.relay import Relay, Strike
 from harness.lab.findings import PARTITIONS, NotObservedError, OpenCluster
 from harness.worlds.clients import ClientLibrary
+from nemesis.cluster import require
 from workloads import (
     TIME_LIMIT,
     Assignment,
@@ -36,7 +37,7 @@ TOPIC: Final = LogPartition.named(PLAIN)[0]
 #: Limits of a client in most cells: no machine is so busy that an answer takes this long.
 PATIENT: Final = {"acks": "all", "request.timeout.ms": 15_000, "delivery.timeout.ms": 40_000}
 #: The limit of every wait.
-LIMIT_US: Final = 60_000_000
+LIMIT_US: Final = 45_000_000
 _CLOSE_S: Final = 5.0
 _POLL_MS: Final = 100
 #: A client that does not pipeline a request is not waited for any longer.
@@ -94,6 +95,14 @@ class CellStage:
         """End what is under test, and wait until the cluster is well."""
         self._ending.close()
         self.cluster.wait("the cluster is well", self.cluster.is_well)
+
+    def move(self, partition: str) -> None:
+        """Move the leader of a log partition, as operators do."""
+        leader = self.cluster.leads(partition)
+        new = min(set(self.cluster.target.view().partitions[partition].isr) - {leader})
+        require(self.cluster.target.leadership).move_leader(partition, new)
+        self.wait(f"broker {new} leads {partition}", lambda: self.cluster.leader(partition) == new)
+        self.tell(f"broker {new} leads {partition} now, and no more broker {leader}")
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
@@ -236,6 +245,7 @@ class CellStage:
         What it reads meanwhile is in :attr:`Sent.read`.
         """
         assigned: list[Assignment] = []
+        ended = False
         assert consumer.subscription is not None  # noqa: S101 - cells say that they need it
         consumer.subscription.subscribe([TOPIC], assigned.append)
 
@@ -243,12 +253,14 @@ class CellStage:
             return any(partition in each.partitions for each in assigned)
 
         def polled(outcome: PollOutcome) -> None:
+            nonlocal ended
             self.sent.read += outcome.records
-            if not has():
-                consumer.poll(_POLL_MS, polled)
+            if ended := has():
+                return
+            consumer.poll(_POLL_MS, polled)
 
         consumer.poll(_POLL_MS, polled)
-        self.wait("the member is assigned", has)
+        self.wait("the member is assigned", lambda: ended)
         return assigned
 
 

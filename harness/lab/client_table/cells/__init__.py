@@ -3,6 +3,8 @@
 from typing import Final
 
 from harness.lab.client_table.cell import Cell
-from harness.lab.client_table.cells import batches
+from harness.lab.client_table.cells import batches, groups, reading, transactions
 
-CELLS: Final[dict[str, Cell]] = {cell.name: cell for module in (batches,) for cell in module.CELLS}
+CELLS: Final[dict[str, Cell]] = {
+    cell.name: cell for module in (batches, groups, reading, transactions) for cell in module.CELLS
+}

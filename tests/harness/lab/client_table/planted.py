@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from harness.lab.client_table import Breach
 from workloads import Clients, EventType, Offsets, SendOutcome
 
@@ -77,10 +79,59 @@ class Reorders(Faulty):
 
 
 class Denies(Faulty):
-    """Says of what was written that it certainly was not."""
+    """Says of what was written, or committed, that it certainly was not."""
+
+    @property
+    def transactions(self) -> Any:
+        return Ends(self.right.transactions, SendOutcome(EventType.FAIL, error="made up"))
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Done) -> None:
         self.right.send(partition, key, payload, lambda _: done(SendOutcome(EventType.FAIL, error="made up")))
+
+
+class Believes(Faulty):
+    """Commits where it should abort, and says that it is done, however it ended."""
+
+    @property
+    def transactions(self) -> Any:
+        return Ends(self.right.transactions, SendOutcome(EventType.OK))
+
+
+class Ends(Faulty):
+    """Ends each transaction with a commit, and says something else of it."""
+
+    def __init__(self, right: Any, told: SendOutcome) -> None:
+        super().__init__(right)
+        self._told = told
+
+    def commit(self, done: Done) -> None:
+        self.right.commit(lambda _: done(self._told))
+
+    abort = commit
+
+
+class Skips(Faulty):
+    """Hands over the last record of each poll only."""
+
+    def poll(self, max_wait_ms: int, done: Done) -> None:
+        self.right.poll(
+            max_wait_ms, lambda outcome: done(msgspec.structs.replace(outcome, records=outcome.records[-1:]))
+        )
+
+
+class Promises(Faulty):
+    """Says of each commit that it is done, and makes none."""
+
+    @property
+    def commits(self) -> Any:
+        return PromisedCommits(self.right.commits)
+
+
+class PromisedCommits(Faulty):
+    """Commits that are not made."""
+
+    def commit(self, offsets: Mapping[str, int], done: Done) -> None:
+        self.right.ask_committed(list(offsets), lambda _: done(Offsets(dict(offsets))))
 
 
 PLANTED: Final[Mapping[Breach, Callable[[Clients], Any]]] = {
@@ -88,5 +139,7 @@ PLANTED: Final[Mapping[Breach, Callable[[Clients], Any]]] = {
     Breach.DOUBLED: lambda clients: FaultyClients(clients, Doubles),
     Breach.REORDERED: lambda clients: FaultyClients(clients, Reorders),
     Breach.DENIED: lambda clients: FaultyClients(clients, Denies),
+    Breach.COUNTED: lambda clients: FaultyClients(clients, Believes),
+    Breach.SKIPPED: lambda clients: FaultyClients(clients, consumer=Skips),
+    Breach.UNTRUE_COMMIT: lambda clients: FaultyClients(clients, Believes, Promises),
 }
-_ = Offsets
