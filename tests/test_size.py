@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_450,
+    "harness/cli": 4_530,
     "harness/assess": 7_900,
-    "harness/lab": 15_400,
+    "harness/lab": 17_200,
     "harness/campaigns": 9_810,
     "harness/runs": 6_980,
     "harness/worlds": 20_830,
-    "harness/records": 1_680,
-    "harness/plan": 3_480,
+    "harness/records": 1_770,
+    "harness/plan": 3_520,
     "harness/broker": 12_500,
-    "harness/ground": 1_430,
+    "harness/ground": 1_440,
     "checkers": 14_710,
     "nemesis": 5_070,
     "workloads": 10_870,
     "bench": 2_300,
-    "tests": 84_050,
+    "tests": 84_400,
 }
 
 

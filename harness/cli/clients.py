@@ -15,12 +15,12 @@ from harness.cli.terminal import RESULTS, Terminal, WordType, path_type, takes_j
 from harness.ground.errors import PlanError
 from harness.lab.client_table import CELLS, as_markdown, as_page, client_table, headline
 from harness.plan import ClientChoice, ClientName, ClientProgram
-from harness.records.client_table_file import ClientTable, Outcome
+from harness.records.client_table_file import CellOutcome, ClientTable
 from harness.records.files import files_of, write_file, write_json
 from workloads import unknown_name
 
 _NAMES: Final[tuple[ClientName, ...]] = get_args(ClientName)
-_COLOURS: Final = {Outcome.KEPT: "green", Outcome.BROKEN: "red", Outcome.NOT_MET: "yellow"}
+_COLOURS: Final = {CellOutcome.KEPT: "green", CellOutcome.BROKEN: "red", CellOutcome.NOT_MET: "yellow"}
 
 
 @click.command(epilog="\b\nSituations:\n" + "\n".join(f"  {name}" for name in CELLS))
@@ -42,10 +42,10 @@ def clients(terminal: Terminal, *, clients: Sequence[str], cells: Sequence[str],
         directory.mkdir(parents=True, exist_ok=True)
     named = {name: CELLS[name] for name in cells} or CELLS
     with tempfile.TemporaryDirectory(prefix="ackproof-clients-") as work:
-        table = client_table(chosen, named, Path(work), terminal.progress())
-    write_json(directory / "clients.json", table)
-    write_file(directory / "clients.html", as_page(table).encode())
-    write_file(directory / "clients.md", as_markdown(table).encode())
+        for table in client_table(chosen, named, Path(work), terminal.progress()):
+            write_json(directory / "clients.json", table)
+            write_file(directory / "clients.html", as_page(table).encode())
+            write_file(directory / "clients.md", as_markdown(table).encode())
     if terminal.as_json:
         terminal.json(table)
         return table.exit_code
@@ -76,6 +76,6 @@ def _show(terminal: Terminal, table: ClientTable) -> None:
         rows.append((cell.name, *marks))
     terminal.table(["situation", *names], rows)
     for result in table.results:
-        for breach, sentence in result.breaches if result.outcome is Outcome.BROKEN else ():
+        for breach, sentence in result.breaches if result.outcome is CellOutcome.BROKEN else ():
             terminal.fold(f"{result.client}, {result.cell}: {breach}: {sentence}")
     terminal.verdict(headline(table))

@@ -1,4 +1,4 @@
-"""Which client library keeps its word in which situation: ``clients.json`` of `ackproof clients`."""
+"""Situations in which client libraries keep their word or not: ``clients.json`` of `ackproof clients`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.ground.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 CLIENT_TABLE_VERSION: Final = 1
 
 
-class Outcome(StrEnum):
+class CellOutcome(StrEnum):
     """The outcome of a cell."""
 
     KEPT = "kept"
@@ -45,7 +45,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
 
     client: str
     cell: str
-    outcome: Outcome
+    outcome: CellOutcome
     why: str = ""
     breaches: tuple[tuple[str, str], ...] = ()
     account: tuple[str, ...] = ()
@@ -83,6 +83,8 @@ class ClientTable(msgspec.Struct, frozen=True, kw_only=True):
     def exit_code(self) -> int:
         """1 if something is broken; 2 if a situation did not occur or a client could not be started; else 0."""
         outcomes = {each.outcome for each in self.results}
-        if Outcome.BROKEN in outcomes:
+        if CellOutcome.BROKEN in outcomes:
             return EXIT_BROKEN
-        return EXIT_UNKNOWN if Outcome.NOT_MET in outcomes or any(each.failed for each in self.clients) else EXIT_HELD
+        return (
+            EXIT_UNKNOWN if CellOutcome.NOT_MET in outcomes or any(each.failed for each in self.clients) else EXIT_HELD
+        )

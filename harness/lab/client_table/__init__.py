@@ -1,7 +1,7 @@
-"""Which client library keeps its word in which situation: cells, played on the reference broker behind a relay."""
+"""Situations in which client libraries keep their word or not: cells, played on the reference broker behind a relay."""
 
 from harness.lab.client_table.breach import Breach
-from harness.lab.client_table.cell import Cell, Seen
+from harness.lab.client_table.cell import CellSeen, ClientCell
 from harness.lab.client_table.cells import CELLS
 from harness.lab.client_table.pages import as_markdown, as_page, headline
 from harness.lab.client_table.playing import client_table, play, table_cluster
@@ -9,8 +9,8 @@ from harness.lab.client_table.playing import client_table, play, table_cluster
 __all__ = [
     "CELLS",
     "Breach",
-    "Cell",
-    "Seen",
+    "CellSeen",
+    "ClientCell",
     "as_markdown",
     "as_page",
     "client_table",

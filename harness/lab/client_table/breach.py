@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Breach(StrEnum):
-    """What a client can do wrong."""
+    """A fault of a client."""
 
     LOST = "lost"
     """It said ok of a record that is not in the log, or that does not count."""
@@ -23,6 +23,6 @@ class Breach(StrEnum):
     REPEATED = "repeated"
     """A reader was given a record twice, or one from before its begin."""
     COUNTED = "counted"
-    """What must not count does: it was aborted, or its writer was fenced."""
+    """A record counts that must not: it was aborted, or its writer was fenced."""
     UNTRUE_COMMIT = "untrue commit"
     """It said ok of a commit of offsets that the group does not have."""

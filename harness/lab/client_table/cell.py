@@ -10,7 +10,7 @@ from harness.lab.client_table.stage import CellStage
 from workloads import ClientCapability
 
 
-class Seen(NamedTuple):
+class CellSeen(NamedTuple):
     """The end of a play: breaches with a sentence each, facts, and why the situation did not occur; "" where it did."""
 
     breaches: Sequence[tuple[Breach, str]] = ()
@@ -18,8 +18,8 @@ class Seen(NamedTuple):
     unmet: str = ""
 
 
-class Cell(NamedTuple):
-    """One situation.
+class ClientCell(NamedTuple):
+    """A situation of clients, and what must hold in it.
 
     Attributes:
         name: as on the command line.
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
     name: str
     happens: str
     expects: str
-    play: Callable[[CellStage], Seen]
+    play: Callable[[CellStage], CellSeen]
     about: Breach
     permits: Mapping[Breach, str] = {}
     needs: Sequence[ClientCapability] = ()

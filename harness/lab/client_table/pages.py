@@ -6,25 +6,27 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from checkers import counted
 from harness.campaigns.report import page_style
 from harness.ground.templates import templates_of
-from harness.records.client_table_file import ClientTable, Outcome
+from harness.records.client_table_file import CellOutcome, ClientTable
 
 #: The mark of a cell on the pages.
 MARKS: Final = {
-    Outcome.KEPT: "kept",
-    Outcome.PERMITTED: "permitted",
-    Outcome.BROKEN: "**broken**",
-    Outcome.NOT_SUPPORTED: "–",
-    Outcome.NOT_MET: "not met",
+    CellOutcome.KEPT: "kept",
+    CellOutcome.PERMITTED: "permitted",
+    CellOutcome.BROKEN: "**broken**",
+    CellOutcome.NOT_SUPPORTED: "–",
+    CellOutcome.NOT_MET: "not met",
 }
 
 
 def headline(table: ClientTable) -> str:
     """The answer in one sentence."""
     counts = Counter(each.outcome for each in table.results)
-    told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
-    return f"{len(table.clients)} clients in {len(table.cells)} situations: {told or 'nothing was played'}"
+    told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in CellOutcome if counts[outcome])
+    size = f"{counted(len(table.clients), 'client')} in {counted(len(table.cells), 'situation')}"
+    return f"{size}: {told or 'nothing was played'}"
 
 
 def as_page(table: ClientTable) -> str:
@@ -55,7 +57,7 @@ def _markdown(table: ClientTable) -> Iterator[str]:
         yield from (f"## {cell.name}", "", f"{cell.happens}. {cell.expects}.{finding}", "")
         for name in names:
             result = table.of(name, cell.name)
-            if result is None or result.outcome is Outcome.KEPT:
+            if result is None or result.outcome is CellOutcome.KEPT:
                 continue
             told = "; ".join(sentence for _, sentence in result.breaches)
             words = ". ".join(filter(None, (result.why, told)))

@@ -11,18 +11,18 @@ from typing import Final
 from harness.ground.errors import HarnessError
 from harness.ground.machine.versions import own_version
 from harness.ground.progress import Progress
-from harness.lab.client_table.cell import Cell, Seen
+from harness.lab.client_table.cell import CellSeen, ClientCell
 from harness.lab.client_table.stage import CellStage, Planted
 from harness.lab.findings import NotObservedError, OpenCluster
 from harness.plan import ClientChoice, ClientProgram, Processes, RunSpec
-from harness.records.client_table_file import CellResult, ClientTable, Outcome, TableCell, TableClient
+from harness.records.client_table_file import CellOutcome, CellResult, ClientTable, TableCell, TableClient
 from harness.worlds.clients import ClientLibrary
 from harness.worlds.kafka import client_library
 from harness.worlds.processes import processes_world
 from nemesis.plan import FaultPlan
 from workloads import Settings, WorkloadPlan
 
-#: Of the cluster, and of its own clients: a machine that stands still for seconds must not move leaders.
+#: The settings of the cluster and of its own clients: a machine that stands still for seconds must not move leaders.
 _SETTINGS: Final = {
     "enable.idempotence": True,
     "request.timeout.ms": 15_000,
@@ -54,9 +54,9 @@ def table_cluster(directory: Path) -> Iterator[OpenCluster]:
 
 
 def client_table(
-    clients: Sequence[ClientChoice], cells: Mapping[str, Cell], directory: Path, progress: Progress
-) -> ClientTable:
-    """Play every cell with every client, each client on a cluster of its own.
+    clients: Sequence[ClientChoice], cells: Mapping[str, ClientCell], directory: Path, progress: Progress
+) -> Iterator[ClientTable]:
+    """Play every cell with every client, each client on a cluster of its own; the table so far after each client.
 
     A client that cannot be started, or whose process or cluster fails, is told with the reason, and keeps what it has.
     """
@@ -78,33 +78,36 @@ def client_table(
             except HarnessError as error:
                 failed = str(error)
             told.append(TableClient(name=name, started_by=started_by, failed=failed))
-    return ClientTable(
-        by=own_version(), clients=tuple(told), cells=tuple(map(_described, cells.values())), results=tuple(results)
-    )
+            yield ClientTable(
+                by=own_version(),
+                clients=tuple(told),
+                cells=tuple(map(_described, cells.values())),
+                results=tuple(results),
+            )
 
 
-def play(cell: Cell, library: ClientLibrary, cluster: OpenCluster, planted: Planted | None = None) -> CellResult:
+def play(cell: ClientCell, library: ClientLibrary, cluster: OpenCluster, planted: Planted | None = None) -> CellResult:
     """Play a cell with a client library; ``planted`` puts a fault into its clients."""
     if lacking := [why for need, why in library.lacks.items() if need in cell.needs]:
-        return CellResult(client=library.name, cell=cell.name, outcome=Outcome.NOT_SUPPORTED, why=lacking[0])
+        return CellResult(client=library.name, cell=cell.name, outcome=CellOutcome.NOT_SUPPORTED, why=lacking[0])
     stage = CellStage(cluster, library, cell.name, planted)
     try:
         seen = cell.play(stage)
     except NotObservedError as error:
-        seen = Seen(stage.sent.breaches, unmet=str(error))
+        seen = CellSeen(stage.sent.breaches, unmet=str(error))
     finally:
         stage.close()
     return _judged(cell, library.name, seen, stage.history)
 
 
-def _judged(cell: Cell, client: str, seen: Seen, history: Sequence[str]) -> CellResult:
+def _judged(cell: ClientCell, client: str, seen: CellSeen, history: Sequence[str]) -> CellResult:
     permitted = [cell.permits[breach] for breach, _ in seen.breaches if breach in cell.permits]
     if len(permitted) < len(seen.breaches):
-        outcome, why = Outcome.BROKEN, ""
+        outcome, why = CellOutcome.BROKEN, ""
     elif seen.unmet:
-        outcome, why = Outcome.NOT_MET, seen.unmet
+        outcome, why = CellOutcome.NOT_MET, seen.unmet
     else:
-        outcome, why = (Outcome.PERMITTED, permitted[0]) if permitted else (Outcome.KEPT, "")
+        outcome, why = (CellOutcome.PERMITTED, permitted[0]) if permitted else (CellOutcome.KEPT, "")
     return CellResult(
         client=client,
         cell=cell.name,
@@ -116,5 +119,5 @@ def _judged(cell: Cell, client: str, seen: Seen, history: Sequence[str]) -> Cell
     )
 
 
-def _described(cell: Cell) -> TableCell:
+def _described(cell: ClientCell) -> TableCell:
     return TableCell(name=cell.name, happens=cell.happens, expects=cell.expects, finding=cell.finding)

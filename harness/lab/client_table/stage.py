@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -179,6 +179,29 @@ class CellStage:
         if not self.until(lambda: enough(records)):
             self.sent.breaches.append((Breach.SKIPPED, f"the reader was given {len(records)} records, and no more"))
         return records
+
+    @contextmanager
+    def successor(self, membership: Membership) -> Iterator[Commits]:
+        """A member of the cluster's own, without the relay, that has come to its assignment; its commits."""
+        member = self.cluster.world.clients.consumer(self.cluster.next_process(), membership)
+        own, assigned = member.commits, list[Assignment]()
+        polls = True
+
+        def polled(_: object) -> None:
+            if polls:
+                member.poll(_POLL_MS, polled)
+
+        assert member.subscription is not None  # noqa: S101 - the cluster's own client joins groups
+        assert own is not None  # noqa: S101 - and commits
+        member.subscription.subscribe([TOPIC], assigned.append)
+        member.poll(_POLL_MS, polled)
+        try:
+            self.wait("another member is assigned", lambda: any(each.partitions for each in assigned))
+            self.tell("another member is assigned")
+            yield own
+        finally:
+            polls = False
+            member.close()
 
     # --- what is true ------------------------------------------------------------------------------------------------
 

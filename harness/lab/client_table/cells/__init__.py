@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from harness.lab.client_table.cell import Cell
+from harness.lab.client_table.cell import ClientCell
 from harness.lab.client_table.cells import batches, groups, reading, transactions
 
-CELLS: Final[dict[str, Cell]] = {
+CELLS: Final[dict[str, ClientCell]] = {
     cell.name: cell for module in (batches, groups, reading, transactions) for cell in module.CELLS
 }

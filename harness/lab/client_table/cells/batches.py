@@ -9,7 +9,7 @@ from typing import Any, Final
 from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec.wire import ApiKey
 from harness.lab.client_table.breach import Breach
-from harness.lab.client_table.cell import Cell, Seen
+from harness.lab.client_table.cell import CellSeen, ClientCell
 from harness.lab.client_table.relay import Do, SeenRequest, Strike
 from harness.lab.client_table.stage import PLAIN, CellStage
 
@@ -60,10 +60,10 @@ def sends(
     before: int = 0,
     together: int = 1,
     apart: bool = True,
-) -> Seen:
+) -> CellSeen:
     """Send records to a leader whose answers are struck; ``before`` of them were acknowledged.
 
-    ``together``: so many batches must be under way before the first is answered; what is kept back is released then.
+    ``together`` batches must be under way before the first is answered; what is kept back is released then.
     Records that are not sent ``apart`` may be one batch.
     """
     stage.strike(*strikes())
@@ -74,7 +74,7 @@ def sends(
     stage.relay.release()
     stage.reported(payloads)
     few = f"the client had {under_way} of {together} batches under way" if under_way < together else ""
-    return Seen(stage.sent.judged(stage.log()), unmet=few or unmet(stage))
+    return CellSeen(stage.sent.judged(stage.log()), unmet=few or unmet(stage))
 
 
 def _under_way(stage: CellStage, before: int = 0) -> int:
@@ -82,7 +82,7 @@ def _under_way(stage: CellStage, before: int = 0) -> int:
     return len({batch.sequence for each in stage.relay.of(ApiKey.PRODUCE)[before:] for batch in each.batches})
 
 
-def expires(stage: CellStage) -> Seen:
+def expires(stage: CellStage) -> CellSeen:
     """Keep all answers back until the delivery time of the first record is over, and that of the others is not."""
     stage.strike(Strike(ApiKey.PRODUCE, Do.KEEP, times=None))
     producer = stage.producer(SHORT)
@@ -94,10 +94,10 @@ def expires(stage: CellStage) -> Seen:
     stage.relay.release()
     stage.reported(others)
     late = "" if under_way == RECORDS else f"the client had {under_way} of {RECORDS} batches under way"
-    return Seen(stage.sent.judged(stage.log()), unmet=late or unmet(stage))
+    return CellSeen(stage.sent.judged(stage.log()), unmet=late or unmet(stage))
 
 
-def moves(stage: CellStage) -> Seen:
+def moves(stage: CellStage) -> CellSeen:
     """Append batches without an answer, move the leader, and break the connection to the former one."""
     stage.strike(produce(Do.KEEP, ErrorCode.NONE, *range(RECORDS)))
     producer = stage.producer(IDEMPOTENT)
@@ -108,14 +108,14 @@ def moves(stage: CellStage) -> Seen:
     stage.relay.release()
     stage.reported(payloads)
     few = f"the client had {under_way} of {RECORDS} batches under way" if under_way < RECORDS else ""
-    return Seen(stage.sent.judged(stage.log()), unmet=few)
+    return CellSeen(stage.sent.judged(stage.log()), unmet=few)
 
 
 def _cell(
     name: str, happens: str, expects: str, about: Breach, *, settings: Mapping[str, Any], strikes: Strikes, **more: Any
-) -> Cell:
+) -> ClientCell:
     cell = {key: more.pop(key) for key in ("permits", "finding") if key in more}
-    return Cell(name, happens, expects, partial(sends, settings=settings, strikes=strikes, **more), about, **cell)
+    return ClientCell(name, happens, expects, partial(sends, settings=settings, strikes=strikes, **more), about, **cell)
 
 
 _NOT_ENOUGH: Final = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -144,7 +144,7 @@ CELLS: Final = (
         together=RECORDS,
         finding="003",
     ),
-    Cell(
+    ClientCell(
         "expired-in-flight",
         "four batches are appended and not answered until the delivery time of the first is over",
         KIP_98,
@@ -281,7 +281,7 @@ CELLS: Final = (
         before=1,
         together=RECORDS,
     ),
-    Cell(
+    ClientCell(
         "leader-moves-in-flight",
         "four batches are appended and not answered, and the leader moves",
         KIP_98,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec.wire import ApiKey
 from harness.lab.client_table.breach import Breach
-from harness.lab.client_table.cell import Cell, Seen
+from harness.lab.client_table.cell import CellSeen, ClientCell
 from harness.lab.client_table.cells.batches import Strikes, unmet
 from harness.lab.client_table.relay import Do, SeenRequest, Strike
 from harness.lab.client_table.stage import INPUT, CellStage
@@ -20,7 +20,7 @@ _ORDER: Final = "Kafka's protocol: an assigned reader is given every record once
 _RECORDS: Final = 6
 
 
-def reads(stage: CellStage, strikes: Strikes) -> Seen:
+def reads(stage: CellStage, strikes: Strikes) -> CellSeen:
     """Have a reader read a log partition from its start, and more records that are written meanwhile."""
     stage.write(INPUT, _RECORDS)
     before = stage.log(INPUT)
@@ -41,7 +41,7 @@ def reads(stage: CellStage, strikes: Strikes) -> Seen:
     if given != sorted(set(given)):
         again = next(after for each, after in pairwise(given) if after <= each)
         breaches.append((Breach.REPEATED, f"the reader was given offset {again} again"))
-    return Seen(breaches, unmet=unmet(stage))
+    return CellSeen(breaches, unmet=unmet(stage))
 
 
 def _has_read(last: int, records: Sequence[Fetched]) -> bool:
@@ -53,11 +53,13 @@ def _later(request: SeenRequest) -> bool:
     return any(part.fetch_offset > 0 for topic in request.body.topics for part in topic.partitions)
 
 
-def _cell(name: str, happens: str, do: Do, error: ErrorCode = ErrorCode.NONE, times: int = 2, **more: Any) -> Cell:
+def _cell(
+    name: str, happens: str, do: Do, error: ErrorCode = ErrorCode.NONE, times: int = 2, **more: Any
+) -> ClientCell:
     def strikes() -> list[Strike]:
         return [Strike(ApiKey.FETCH, do, error, times, _later)]
 
-    return Cell(name, happens, _ORDER, partial(reads, strikes=strikes), Breach.SKIPPED, **more)
+    return ClientCell(name, happens, _ORDER, partial(reads, strikes=strikes), Breach.SKIPPED, **more)
 
 
 CELLS: Final = (

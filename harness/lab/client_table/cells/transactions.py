@@ -9,7 +9,7 @@ from typing import Any, Final
 from harness.broker.core.types import ErrorCode
 from harness.broker.server.codec.wire import ApiKey
 from harness.lab.client_table.breach import Breach
-from harness.lab.client_table.cell import Cell, Seen
+from harness.lab.client_table.cell import CellSeen, ClientCell
 from harness.lab.client_table.cells.batches import Strikes, produce, unmet
 from harness.lab.client_table.relay import Do, Strike
 from harness.lab.client_table.stage import INPUT, OTHER, CellStage
@@ -26,7 +26,7 @@ from workloads import (
 )
 
 _KIP_98: Final = "KIP-98: of a transaction all counts or nothing, and what was said of its end is true"
-_KIP_447: Final = "KIP-447: offsets of a member that is none any more are refused, and so is their transaction"
+_KIP_447: Final = "KIP-447: offsets of a member that was given up are refused, and so is their transaction"
 _NEEDS: Final = (ClientCapability.TRANSACTIONS,)
 _NEEDS_GROUP: Final = (*_NEEDS, ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS)
 #: Between the sends of a transaction and its end.
@@ -34,14 +34,16 @@ Middle = Callable[[CellStage, Transactions, str], None]
 _RECORDS: Final = 3
 _ALWAYS: Final = None
 #: librdkafka demands that a record's time ends before its transaction's.
-_SETTINGS: Final = {"enable.idempotence": True, "transaction.timeout.ms": 60_000}
+TRANSACTIONAL: Final = {"enable.idempotence": True, "transaction.timeout.ms": 60_000}
 
 
-def transaction(stage: CellStage, strikes: Strikes, *, aborts: bool = False, middle: Middle = lambda *_: None) -> Seen:
+def transaction(
+    stage: CellStage, strikes: Strikes, *, aborts: bool = False, middle: Middle = lambda *_: None
+) -> CellSeen:
     """Send records in a transaction and end it; requests are struck. ``middle`` happens before the end."""
     stage.strike(*strikes())
     name = stage.name("id")
-    producer = stage.producer(_SETTINGS, name)
+    producer = stage.producer(TRANSACTIONAL, name)
     calls = producer.transactions
     assert calls is not None  # noqa: S101 - the cell needs them
     for step in (calls.init, calls.begin):
@@ -55,7 +57,7 @@ def transaction(stage: CellStage, strikes: Strikes, *, aborts: bool = False, mid
     producer.close()
     _fence(stage, name)
     judged = list(_of_end(stage, payloads, end, aborts=aborts))
-    return Seen([*judged, *stage.sent.judged(stage.log(OTHER), payloads)], unmet=unmet(stage))
+    return CellSeen([*judged, *stage.sent.judged(stage.log(OTHER), payloads)], unmet=unmet(stage))
 
 
 def _fence(stage: CellStage, transactional_id: str) -> None:
@@ -103,7 +105,7 @@ def _offsets(stage: CellStage, calls: Transactions, name: str) -> None:
     member.close()
 
 
-def _refused_offsets(stage: CellStage, strikes: Strikes) -> Seen:
+def _refused_offsets(stage: CellStage, strikes: Strikes) -> CellSeen:
     """A commit must not be said to be done whose offsets were refused."""
     seen = transaction(stage, strikes, middle=_offsets)
     done = any(event.startswith("commit: ok") for event in stage.history)
@@ -111,7 +113,7 @@ def _refused_offsets(stage: CellStage, strikes: Strikes) -> Seen:
     return seen._replace(breaches=[*seen.breaches, *told])
 
 
-def aborted_read(stage: CellStage) -> Seen:
+def aborted_read(stage: CellStage) -> CellSeen:
     """Abort a transaction between committed records, and read the log at both levels with the client under test."""
     first = stage.write(OTHER)
     seen = transaction(stage, lambda: (), aborts=True)
@@ -129,7 +131,7 @@ def aborted_read(stage: CellStage) -> Seen:
             breaches.append((Breach.COUNTED, f"a reader with {isolation} was given {len(read & aborted)} aborted ones"))
         if isolation == "read_uncommitted" and not aborted <= read:
             breaches.append((Breach.SKIPPED, f"a reader with {isolation} was not given what was aborted"))
-    return Seen(breaches)
+    return CellSeen(breaches)
 
 
 _LEVELS: Final[tuple[IsolationLevel, ...]] = ("read_committed", "read_uncommitted")
@@ -139,8 +141,8 @@ def _has(payload: bytes, records: list[Fetched]) -> bool:
     return any(record.payload == payload for record in records)
 
 
-def _cell(name: str, happens: str, about: Breach, strikes: Strikes, **more: Any) -> Cell:
-    return Cell(name, happens, _KIP_98, partial(transaction, strikes=strikes, **more), about, needs=_NEEDS)
+def _cell(name: str, happens: str, about: Breach, strikes: Strikes, **more: Any) -> ClientCell:
+    return ClientCell(name, happens, _KIP_98, partial(transaction, strikes=strikes, **more), about, needs=_NEEDS)
 
 
 def _end(do: Do, error: ErrorCode = ErrorCode.NONE, times: int = 1) -> Strike:
@@ -148,7 +150,7 @@ def _end(do: Do, error: ErrorCode = ErrorCode.NONE, times: int = 1) -> Strike:
 
 
 CELLS: Final = (
-    Cell(
+    ClientCell(
         "aborted-read",
         "a transaction is aborted, and the log is read at both isolation levels",
         "KIP-98: a reader with read_committed is given committed records only, and each of them",
@@ -218,7 +220,7 @@ CELLS: Final = (
         lambda: (),
         middle=_overtaken,
     ),
-    Cell(
+    ClientCell(
         "offsets-illegal-generation",
         "the offsets of a transaction are refused with ILLEGAL_GENERATION",
         _KIP_447,

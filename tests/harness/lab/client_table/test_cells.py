@@ -8,8 +8,8 @@ import pytest
 
 from harness.lab.client_table import CELLS, play, table_cluster
 from harness.lab.findings import OpenCluster
-from harness.records.client_table_file import Outcome
-from harness.worlds.clients import CONFLUENT, KAFKA_PYTHON
+from harness.records.client_table_file import CellOutcome
+from harness.worlds.clients import CONFLUENT, KAFKA_PYTHON, ClientLibrary
 from tests.harness.lab.client_table.planted import PLANTED
 
 pytestmark = pytest.mark.system
@@ -24,18 +24,45 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenCluster]:
 @pytest.mark.parametrize("cell", CELLS.values(), ids=lambda cell: cell.name)
 def test_a_client_with_the_fault_of_a_cell_is_red(cell: object, cluster: OpenCluster) -> None:
     result = play(cell, CONFLUENT, cluster, PLANTED[cell.about])
-    assert result.outcome is Outcome.BROKEN
+    assert result.outcome is CellOutcome.BROKEN
     assert cell.about in [breach for breach, _ in result.breaches]
 
 
-@pytest.mark.parametrize(("name", "breach"), [("refused-before-taken", "lost"), ("refused-one-in-flight", "reordered")])
-def test_a_finding_comes_out_as_its_page_says(name: str, breach: str, cluster: OpenCluster) -> None:
-    result = play(CELLS[name], CONFLUENT, cluster)
-    assert result.outcome is Outcome.BROKEN
+@pytest.mark.parametrize(
+    ("name", "library", "breach"),
+    [
+        ("refused-before-taken", CONFLUENT, "lost"),
+        ("answer-lost-then-refused", CONFLUENT, "doubled"),
+        ("expired-in-flight", CONFLUENT, "doubled"),
+        ("refused-one-in-flight", CONFLUENT, "reordered"),
+        ("begin-unstable-rebalance", CONFLUENT, "repeated"),
+        ("left-member", KAFKA_PYTHON, "untrue commit"),
+    ],
+)
+def test_a_finding_comes_out_as_its_page_says(
+    name: str, library: ClientLibrary, breach: str, cluster: OpenCluster
+) -> None:
+    result = play(CELLS[name], library, cluster)
+    assert result.outcome is CellOutcome.BROKEN
     assert {word for word, _ in result.breaches} == {breach}
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("refused-one-in-flight", KAFKA_PYTHON),
+        ("begin-unstable-rebalance", KAFKA_PYTHON),
+        ("left-member", CONFLUENT),
+        ("forgotten-batches", CONFLUENT),
+    ],
+)
+def test_a_finding_of_another_library_does_not_come_out(
+    name: str, library: ClientLibrary, cluster: OpenCluster
+) -> None:
+    assert play(CELLS[name], library, cluster).outcome is CellOutcome.KEPT
 
 
 def test_a_situation_that_does_not_occur_is_not_met(cluster: OpenCluster) -> None:
     """kafka-python has one batch of a log partition under way."""
     result = play(CELLS["refused-before-taken"], KAFKA_PYTHON, cluster)
-    assert (result.outcome, result.why) == (Outcome.NOT_MET, "the client had 1 of 4 batches under way")
+    assert (result.outcome, result.why) == (CellOutcome.NOT_MET, "the client had 1 of 4 batches under way")
