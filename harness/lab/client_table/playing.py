@@ -97,6 +97,7 @@ def play(cell: ClientCell, library: ClientLibrary, cluster: OpenCluster, planted
         seen = CellSeen(stage.sent.breaches, unmet=str(error))
     finally:
         stage.close()
+    cluster.wait("the cluster is well", cluster.is_well)
     return _judged(cell, library.name, seen, stage.history)
 
 

@@ -92,9 +92,8 @@ class CellStage:
         return self._planted(clients)
 
     def close(self) -> None:
-        """End what is under test, and wait until the cluster is well."""
+        """End what is under test."""
         self._ending.close()
-        self.cluster.wait("the cluster is well", self.cluster.is_well)
 
     def move(self, partition: str) -> None:
         """Move the leader of a log partition, as operators do."""
