@@ -53,7 +53,7 @@ def test_a_finding_comes_out_as_its_page_says(
         ("refused-one-in-flight", KAFKA_PYTHON),
         ("begin-unstable-rebalance", KAFKA_PYTHON),
         ("left-member", CONFLUENT),
-        ("forgotten-batches", CONFLUENT),
+        ("refused-in-flight", CONFLUENT),
     ],
 )
 def test_a_finding_of_another_library_does_not_come_out(
