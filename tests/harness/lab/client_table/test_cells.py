@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from harness.lab.client_table import CELLS, play, table_cluster
 from harness.lab.findings import OpenCluster
+from harness.plan import Processes
 from harness.records.client_table_file import CellOutcome
-from harness.worlds.clients import CONFLUENT, KAFKA_PYTHON, ClientLibrary
+from harness.worlds.clients import CONFLUENT, JAVA, KAFKA_PYTHON, ClientLibrary
+from harness.worlds.kafka import client_library
+from harness.worlds.kafka.installation import Installation
 from tests.harness.lab.client_table.planted import PLANTED
 
 pytestmark = pytest.mark.system
@@ -60,6 +65,15 @@ def test_a_finding_of_another_library_does_not_come_out(
     name: str, library: ClientLibrary, cluster: OpenCluster
 ) -> None:
     assert play(CELLS[name], library, cluster).outcome is CellOutcome.KEPT
+
+
+@pytest.mark.parametrize("name", ["fenced-batch", "closed-in-transaction"])
+def test_a_java_producer_with_a_fatal_error_answers_each_send_once(
+    name: str, cluster: OpenCluster, real_kafka: Installation, tmp_path: Path
+) -> None:
+    with ExitStack() as resources:
+        library = client_library(Processes(client=JAVA), tmp_path, resources)
+        assert play(CELLS[name], library, cluster).outcome is CellOutcome.KEPT
 
 
 def test_a_situation_that_does_not_occur_is_not_met(cluster: OpenCluster) -> None:
