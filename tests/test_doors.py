@@ -22,6 +22,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "harness.runs.cluster": (),
     "harness.campaigns.comparison": (),
     "harness.lab.client_check": (),
+    "harness.lab.client_table": (),
     "harness.lab.conform": (),
     "harness.lab.explore": (),
     "harness.lab.findings": (),

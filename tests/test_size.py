@@ -10,21 +10,21 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Lines of Python, the most that each may have.
 LINES_MAX: Final = {
-    "harness/cli": 4_500,
-    "harness/assess": 7_900,
-    "harness/lab": 15_420,
+    "harness/cli": 4_580,
+    "harness/assess": 7_910,
+    "harness/lab": 17_320,
     "harness/campaigns": 9_960,
     "harness/runs": 7_010,
-    "harness/worlds": 21_090,
-    "harness/records": 1_680,
+    "harness/worlds": 21_100,
+    "harness/records": 1_770,
     "harness/plan": 3_580,
     "harness/broker": 12_560,
-    "harness/ground": 1_430,
+    "harness/ground": 1_440,
     "checkers": 15_200,
     "nemesis": 5_150,
     "workloads": 11_160,
     "bench": 2_300,
-    "tests": 85_450,
+    "tests": 85_800,
 }
 
 

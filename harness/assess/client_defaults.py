@@ -1,4 +1,6 @@
-"""The defaults of client libraries by release, which ``client_defaults.toml`` has as their packages say them."""
+"""The defaults of client libraries by release: ``client_defaults.toml`` has them as packages say them, and
+``client_defaults_of_code.toml`` as they were read in sources.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,12 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"ka
     java: tuple[_Row, ...]
     librdkafka: tuple[_Row, ...]
     kafka_python: tuple[_Row, ...]
+    franz_go: tuple[_Row, ...]
+    kafkajs: tuple[_Row, ...]
+    sarama: tuple[_Row, ...]
 
 
+_FILES: Final = ("client_defaults.toml", "client_defaults_of_code.toml")
 #: The behaviour of a client without a setting that its release does not have yet.
 _BEFORE: Final[Mapping[str, str]] = {
     "enable.idempotence": "false",
@@ -98,5 +104,6 @@ def differing(library: Library, line: tuple[int, int]) -> frozenset[str]:
 
 @cache
 def _data() -> _Data:
-    text = resources.files("harness.assess").joinpath("client_defaults.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Data)
+    files = [resources.files("harness.assess") / name for name in _FILES]
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in files]
+    return msgspec.convert({name: rows for table in tables for name, rows in table.items()}, _Data)

@@ -37,8 +37,8 @@ _WITH_JAVA: Final = (
 #: Libraries of their own, with defaults of their own.
 _OTHERS: Final = frozenset(
     {
-        "aiokafka", "brod", "franz-go", "ibm/sarama", "kafka-go", "kafka-node", "kafka-rust", "kafkajs", "pykafka",
-        "rskafka", "ruby-kafka", "sarama", "segmentio", "segmentio/kafka-go", "shopify/sarama", "twmb/franz-go",
+        "aiokafka", "brod", "kafka-go", "kafka-node", "kafka-rust", "pykafka", "rskafka", "ruby-kafka", "segmentio",
+        "segmentio/kafka-go",
     }
 )  # fmt: skip
 _KNOWN: Final = f"known here are {', '.join(_LIBRARIES)}"
@@ -47,15 +47,15 @@ _ALIKE: Final = 0.75
 
 
 def library_of(word: str) -> tuple[Library | None, str]:
-    """The library and its release that a word such as "java:3.9.1" names; None and "" for an empty one.
+    """The library and its release that words such as "java:3.9.1" or "franz-go 1.22.3" name; None and "" for none.
 
     Raises:
         PlanError: it is not known here; the text says why, and what to write instead, if anything.
     """
-    name, separator, version = word.strip().partition(":")
+    name, separator, version = ":".join(word.split()).partition(":")
     if not name and not separator:
         return None, ""
-    lowered = name.lower()
+    lowered = _ALSO.get(name.lower(), name.lower())
     library = next((each for each in _LIBRARIES if lowered == each or (lowered, each) == _SAME), None)
     if library is None and lowered in _WITH_LIBRDKAFKA and not version:
         return "librdkafka", ""
@@ -67,6 +67,13 @@ def library_of(word: str) -> tuple[Library | None, str]:
 
 
 _SAME: Final = (_SAME_NUMBERS, "librdkafka")
+#: Libraries by the names of their repositories.
+_ALSO: Final = {
+    "twmb/franz-go": "franz-go",
+    "ibm/sarama": "sarama",
+    "shopify/sarama": "sarama",
+    "tulios/kafkajs": "kafkajs",
+}
 
 
 def _stranger(name: str, lowered: str) -> str:

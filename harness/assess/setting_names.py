@@ -17,12 +17,14 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import __version__ as kafka_python_version
 
-from harness.ground.known_defects import Library
+from harness.ground.known_defects import Library, looked_at
 from harness.worlds.kafka.releases import Version, parse_version
 
 Kind = Literal["producer", "consumer", "broker", "topic"]
 #: The kind of client of an option.
 KIND_OF: Final[Mapping[str, Kind]] = {"--producer": "producer", "--consumer": "consumer"}
+#: Kafka's own client, and libraries that are configured in code, whose settings are told here under Kafka's names.
+OF_KAFKAS_NAMES: Final[frozenset[Library]] = frozenset({"java", "franz-go", "kafkajs", "sarama"})
 #: A name is taken for a slip of another that is at least so alike.
 _ALIKE: Final = 0.75
 _PYTHON: Final[Mapping[Kind, Mapping[str, object]]] = {
@@ -76,7 +78,8 @@ def newest(library: Library) -> Version:
         "librdkafka": _data().librdkafka_release,
         "kafka-python": kafka_python_version,
     }
-    return Version(*[int(part) for part in known_here[library].split(".")[:3]])
+    told = known_here.get(library) or looked_at()[library][1]
+    return Version(*[int(part) for part in told.split(".")[:3]])
 
 
 @cache
@@ -99,7 +102,7 @@ def _may_have(entry: _OfKafka, release: Version | None) -> bool:
 @cache
 def names_of_client(kind: Kind, library: Library) -> frozenset[str]:
     """The settings that producers or consumers of a library have, with dots."""
-    if library == "java":
+    if library in OF_KAFKAS_NAMES:
         return names_of_kafka(kind)
     if library == "kafka-python":
         return frozenset(with_dots(name) for name in _PYTHON[kind])

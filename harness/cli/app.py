@@ -58,6 +58,7 @@ COMMANDS: Final = (
     "kafka",
     "cluster",
     "client",
+    "clients",
 )
 
 

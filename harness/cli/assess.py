@@ -36,7 +36,7 @@ _NOTHING = (
     "library",
     default="",
     metavar="NAME[:VERSION]",
-    help="The clients' library: java:3.9.1, librdkafka:2.16.0.",
+    help='The clients\' library: java:3.9.1, librdkafka:2.16.0, "kafkajs 2.2.4".',
 )
 @click.option("--release", default="", metavar="VERSION", help="The brokers' release, with its patch: 4.3.1.")
 @click.option("--require", multiple=True, metavar="TEXT", help="Exit 1 if not met, 2 if not known: 'no loss by kill'.")

@@ -50,6 +50,6 @@ def init(terminal: Terminal, kind: str | None, *, language: str, listed: bool) -
             to.chmod(to.stat().st_mode | (mode & 0o111) | 0o100)
         terminal.note(f"wrote {to}")
     plan = next(to for to in files if to.suffix == ".toml")
-    check = f"ackproof client check {LANGUAGES[language][1]}" if language else f"ackproof plan {plan} --explain"
+    check = LANGUAGES[language].check if language else f"ackproof plan {plan} --explain"
     terminal.say(check)
     return EXIT_HELD

@@ -21,7 +21,7 @@ def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     """Print the JSON Schema of a file of results.
 
     `matrix` is that of matrix.json, `verdicts` that of a line of verdicts.jsonl, `release` that of release.json,
-    `assessment` that of what `assess --json` prints, as this version writes them.
+    `clients` that of clients.json, `assessment` that of what `assess --json` prints, as this version writes them.
     """
     if out is None and name is None:
         raise click.UsageError(

@@ -36,7 +36,7 @@ Need = Literal[
     "transactions",
     "unclean-election",
 ]
-Library = Literal["java", "librdkafka", "kafka-python"]
+Library = Literal["java", "librdkafka", "kafka-python", "franz-go", "kafkajs", "sarama"]
 
 
 class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +51,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         read: where this range was read; "" where the page of ``link`` says it.
         needs: what must be in use.
         anomalies: what a history shows of it; only of defects that are a finding of the project.
+        cells: situations of `ackproof clients` in which it shows.
         marks: by such an anomaly, what a finding of this defect shows beside it (:attr:`checkers.Finding.mark`); of an
             anomaly that is not here nothing tells whose it is.
         link: the finding's page, or a public one.
@@ -67,6 +68,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     read: str = ""
     needs: list[Need]
     anomalies: frozenset[str] = frozenset()
+    cells: tuple[str, ...] = ()
     marks: Mapping[str, str] = {}
     link: str = ""
     change: str

@@ -33,6 +33,7 @@ from harness.plan.values import (
 from harness.plan.worlds import (
     UNCLEAN_IN_KRAFT_SINCE,
     AnyWorld,
+    ClientChoice,
     ClientName,
     ClientProgram,
     Existing,
@@ -50,7 +51,8 @@ from harness.plan.worlds import (
 
 __all__ = [
     "ACCEPTED_FILE", "BOUNDS", "CI_FILES", "ENDLESS", "KINDS", "LANGUAGES", "LATEST", "NODE", "OPEN", "PEER",
-    "TRACED_WRITES_MAX", "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientName", "ClientProgram",
+    "TRACED_WRITES_MAX", "UNCLEAN_IN_KRAFT_SINCE", "UNDONE_BY", "Act", "AnyWorld", "ClientChoice", "ClientName",
+    "ClientProgram",
     "Existing", "ExpectedOutcomes", "Kafka", "Loopback", "Machine", "ModeName", "Namespaces", "OperatorCommands",
     "Plan", "PlanKey", "Processes", "RealTime", "RunSpec", "Security", "Simulated", "Ssh", "UpgradeEnd",
     "WorldPlan", "families_in", "flattened", "heading", "known_keys", "lines_of", "of_kind", "parse_plan",

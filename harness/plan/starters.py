@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import harness
 from harness.ground.errors import PlanError
@@ -27,8 +28,44 @@ KINDS: Final = {
     "ci": "Workflow files, a script and plans for continuous integration.",
     "client": "A client library of yours as a program, and its plan.",
 }
-#: The languages of client programs, with the files of each and the words that start the program.
-LANGUAGES: Final = {"python": (("client.py", "client.toml"), "python3 client.py")}
+_BRIDGE: Final = "Answer Bridge Call Client Consumer GroupMember Producer Transactions"
+
+
+class Language(NamedTuple):
+    """A language of client programs: where its files are, their names, what builds the program and what starts it."""
+
+    folders: Mapping[str, Sequence[str]]
+    build: str
+    command: str
+
+    @property
+    def check(self) -> str:
+        """The command to go on with."""
+        return " && ".join(filter(None, (self.build, f"ackproof client check {self.command}")))
+
+
+#: The languages of client programs. Each begins with a program that works.
+LANGUAGES: Final = {
+    "python": Language({"examples/clients/python": ("client.py", "client.toml")}, "", "python3 client.py"),
+    "go": Language(
+        {"examples/clients/franz-go": ("main.go", "protocol.go", "go.mod", "go.sum", "client.toml")},
+        "go build -o client .",
+        "./client",
+    ),
+    "javascript": Language(
+        {"examples/clients/kafkajs": ("client.js", "package.json", "package-lock.json", "client.toml")},
+        "npm ci",
+        "node client.js",
+    ),
+    "java": Language(
+        {
+            "worlds/clients/java": [f"{name}.java" for name in _BRIDGE.split()],
+            "examples/clients/java": ("client.toml",),
+        },
+        'javac -nowarn -cp "$KAFKA_HOME/libs/*" *.java',
+        'java -cp "$KAFKA_HOME/libs/*:." Bridge',
+    ),
+}
 #: The files of ``ci``: the path at the user's, and the path here.
 CI_FILES: Final = {
     ".github/workflows/ackproof-pull-request.yml": "ci/github-pull-request.yml",
@@ -59,8 +96,8 @@ def starter(kind: str, language: str = "") -> dict[str, Path]:
     if kind == "client":
         if language not in LANGUAGES:
             raise PlanError(unknown_name("language", language, LANGUAGES))
-        files, _ = LANGUAGES[language]
-        return {name: _shipped(f"examples/clients/{language}/{name}") for name in files}
+        folders = LANGUAGES[language].folders
+        return {name: _shipped(f"{folder}/{name}") for folder, names in folders.items() for name in names}
     plans = plans_here()
     if kind not in plans:
         there_are = f"{', '.join(KINDS)}; all: ackproof init --list"

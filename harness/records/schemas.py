@@ -13,11 +13,13 @@ import msgspec
 
 from checkers import MATRIX_VERSION, VERDICTS_VERSION, Matrix, VerdictLine
 from harness.records.assessment_file import ASSESSMENT_VERSION, Assessment
+from harness.records.client_table_file import CLIENT_TABLE_VERSION, ClientTable
 from harness.records.release_file import RELEASE_VERSION, ReleaseRecord
 
 #: Each schema's file, with the version of what it describes.
 SCHEMAS: Final[dict[str, type]] = {
     f"assessment.v{ASSESSMENT_VERSION}.schema.json": Assessment,
+    f"clients.v{CLIENT_TABLE_VERSION}.schema.json": ClientTable,
     f"matrix.v{MATRIX_VERSION}.schema.json": Matrix,
     f"release.v{RELEASE_VERSION}.schema.json": ReleaseRecord,
     f"verdicts.v{VERDICTS_VERSION}.schema.json": VerdictLine,

@@ -2,14 +2,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"net"
-	"os"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,66 +14,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-type partition struct {
-	Topic     string `json:"topic"`
-	Partition int32  `json:"partition"`
+func hello() answer {
+	return answer{
+		"hello": 1, "name": "franz-go", "version": versionOf("github.com/twmb/franz-go"),
+		"capabilities": []string{"tombstones", "subscription", "commits"},
+	}
 }
 
-type offset struct {
-	partition
-	Offset *int64 `json:"offset"`
+func newLibrary(answers *answers) library {
+	return &client{answers: answers}
 }
 
-type record struct {
-	partition
-	Offset  int64             `json:"offset"`
-	Key     []byte            `json:"key"`
-	Value   []byte            `json:"value"`
-	Headers map[string][]byte `json:"headers,omitempty"`
-}
-
-// call is a line of standard input. Go reads base64 into bytes by itself.
-type call struct {
-	partition
-	Method     string            `json:"method"`
-	Client     int               `json:"client"`
-	Call       int64             `json:"call"`
-	Properties map[string]string `json:"properties"`
-	Key        []byte            `json:"key"`
-	Value      []byte            `json:"value"`
-	Headers    map[string][]byte `json:"headers"`
-	Topics     []string          `json:"topics"`
-	Partitions []partition       `json:"partitions"`
-	Offsets    []offset          `json:"offsets"`
-	TimeoutMs  int64             `json:"timeout_ms"`
-}
-
-type answer map[string]any
-
-// client is one producer or consumer; its calls are done by one goroutine, in their order.
 type client struct {
 	answers    *answers
-	calls      chan *call
 	properties map[string]string
 	library    *kgo.Client
 	network    *network
 	wake       context.CancelFunc
 	woken      bool
 	mutex      sync.Mutex
-}
-
-func (c *client) work() {
-	for one := range c.calls {
-		result, err := c.perform(one)
-		if err != nil {
-			c.answers.fail(one, "failed", err)
-		} else if result != nil {
-			c.answers.ok(one, result)
-		}
-		if one.Method == "close" || one.Method == "crash" {
-			return
-		}
-	}
 }
 
 // perform does a call; without a result the call is answered elsewhere.
@@ -136,10 +89,10 @@ func (c *client) send(one *call) {
 	c.library.TryProduce(context.Background(), sent, func(written *kgo.Record, err error) {
 		switch {
 		case errors.Is(err, kgo.ErrMaxBuffered):
-			c.answers.fail(one, "refused", err)
+			c.answers.fail(one, classed{"refused", err})
 		case err != nil:
-			c.answers.fail(one, "failed", err)
-		case c.properties["acks"] == "0":
+			c.answers.fail(one, err)
+		case c.properties["acks"] == "0" || written.Offset < 0: // brokers tell none of a duplicate
 			c.answers.ok(one, answer{})
 		default:
 			c.answers.ok(one, answer{"offset": written.Offset})
@@ -314,100 +267,6 @@ func (c *client) end(limit context.Context, one *call) {
 	c.answers.rest(one)
 }
 
-// network has the connections of a client, so that they can be cut.
-type network struct {
-	mutex sync.Mutex
-	open  []net.Conn
-	isCut bool
-}
-
-func (n *network) dial(limit context.Context, kind, host string) (net.Conn, error) {
-	connection, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(limit, kind, host)
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	if err == nil && n.isCut {
-		connection.Close()
-		return nil, errors.New("the client has ended")
-	}
-	if err == nil {
-		n.open = append(n.open, connection)
-	}
-	return connection, err
-}
-
-func (n *network) cut() {
-	n.mutex.Lock()
-	defer n.mutex.Unlock()
-	n.isCut = true
-	for _, each := range n.open {
-		each.Close()
-	}
-}
-
-// answers writes each call's one answer, from any goroutine; what the library says after that is dropped.
-type answers struct {
-	mutex sync.Mutex
-	out   *bufio.Writer
-	open  map[int64]int
-}
-
-func (a *answers) expect(one *call) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	a.open[one.Call] = one.Client
-}
-
-func (a *answers) ok(one *call, result answer) {
-	result["end"] = "ok"
-	a.answer(one.Call, result)
-}
-
-// fail says how a call failed: a refused record was never taken by the library.
-func (a *answers) fail(one *call, class string, err error) {
-	end := "info"
-	if class == "refused" {
-		end = "fail"
-	}
-	a.answer(one.Call, answer{"end": end, "class": class, "error": nameOf(err), "words": err.Error()})
-}
-
-// rest answers what the library has left open of a client, before the call that ends it.
-func (a *answers) rest(last *call) {
-	a.mutex.Lock()
-	left := []int64{}
-	for number, client := range a.open {
-		if client == last.Client && number != last.Call {
-			left = append(left, number)
-		}
-	}
-	a.mutex.Unlock()
-	for _, number := range left {
-		a.answer(number, answer{"end": "info", "class": "failed", "error": "Closed"})
-	}
-}
-
-func (a *answers) answer(number int64, result answer) {
-	a.mutex.Lock()
-	_, open := a.open[number]
-	delete(a.open, number)
-	a.mutex.Unlock()
-	if open {
-		result["call"] = number
-		a.say(result)
-	}
-}
-
-func (a *answers) say(message answer) {
-	line, err := json.Marshal(message)
-	if err != nil {
-		panic(err)
-	}
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	a.out.Write(append(line, '\n'))
-	a.out.Flush()
-}
-
 // nameOf is Kafka's name of an error, or the library's words.
 func nameOf(err error) string {
 	var told *kerr.Error
@@ -425,15 +284,6 @@ func topicsOf(partitions []partition) (topics []string) {
 		topics = append(topics, each.Topic)
 	}
 	return topics
-}
-
-func number(properties map[string]string, name string) int {
-	value, _ := strconv.Atoi(properties[name])
-	return value
-}
-
-func milliseconds(properties map[string]string, name string) time.Duration {
-	return time.Duration(number(properties, name)) * time.Millisecond
 }
 
 func commonOptions(properties map[string]string) []kgo.Opt {
@@ -501,49 +351,4 @@ func groupOptions(properties map[string]string) []kgo.Opt {
 		return append(options, kgo.AutoCommitInterval(milliseconds(properties, "auto.commit.interval.ms")))
 	}
 	return append(options, kgo.DisableAutoCommit())
-}
-
-// version is that of the library, as this program was built with it.
-func version() string {
-	if built, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range built.Deps {
-			if module.Path == "github.com/twmb/franz-go" {
-				return strings.TrimPrefix(module.Version, "v")
-			}
-		}
-	}
-	return "unknown"
-}
-
-func main() {
-	answering := &answers{out: bufio.NewWriter(os.Stdout), open: map[int64]int{}}
-	answering.say(answer{
-		"hello": 1, "name": "franz-go", "version": version(),
-		"capabilities": []string{"tombstones", "subscription", "commits"},
-	})
-	clients := map[int]*client{}
-	calls := json.NewDecoder(bufio.NewReaderSize(os.Stdin, 1<<16))
-	for {
-		one := &call{}
-		if calls.Decode(one) != nil {
-			return
-		}
-		here := clients[one.Client]
-		if one.Method == "wake_up" {
-			if here != nil {
-				here.wakeUp()
-			}
-			continue
-		}
-		if here == nil {
-			here = &client{answers: answering, calls: make(chan *call, 1<<16)}
-			clients[one.Client] = here
-			go here.work()
-		}
-		answering.expect(one)
-		here.calls <- one
-		if one.Method == "close" || one.Method == "crash" {
-			delete(clients, one.Client)
-		}
-	}
 }

@@ -22,6 +22,8 @@ _BEFORE_CELL: Final = {
 }
 #: Chances below this are said to be none.
 _NEARLY_NONE: Final = 0.0001
+#: Commands at a cell of a comparison; nobody reads more.
+_ACCEPTED_MAX: Final = 3
 #: Statuses of an anomaly that the latest night does not show.
 _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
@@ -42,9 +44,15 @@ def finding_sentences(kinds: Iterable[CellAnomaly], after: str, cells: Iterable[
         yield _head(anomalies)
         yield from _silence(anomalies) if anomalies[0].status is FindingStatus.GONE else _again(anomalies, after)
         if anomalies[0].status not in _SILENT:
-            yield from (f"  {words}" for words in commands.pop(anomalies[0].cell, ()))
+            yield from _accepting(commands.pop(anomalies[0].cell, ()))
     if len(together) > LISTED_MAX:
         yield f"... and {len(together) - LISTED_MAX:,} more such cells."
+
+
+def _accepting(commands: Sequence[str]) -> Iterator[str]:
+    yield from (f"  {words}" for words in commands[:_ACCEPTED_MAX])
+    if len(commands) > _ACCEPTED_MAX:
+        yield f"  ... and {len(commands) - _ACCEPTED_MAX} more findings"
 
 
 def each_finding(anomalies: Iterable[CellAnomaly]) -> Iterator[str]:

@@ -74,13 +74,13 @@ def _is_mended(defect: Defect, release: str) -> bool:
 
     A release before all that are known to have it may have it, too: the first is the oldest that was looked at.
     """
-    from harness.worlds.kafka.releases import VERSION, parse_version  # noqa: PLC0415 - brings client libraries
+    from harness.worlds.kafka.releases import VERSION, numbered  # noqa: PLC0415 - brings client libraries
 
     if not VERSION.fullmatch(release):
         return False
-    version = parse_version(release)
-    begun = [since for first, since in defect.affected if parse_version(first) <= version]
-    return bool(begun) and all(since and parse_version(since) <= version for since in begun)
+    version = numbered(release)
+    begun = [since for first, since in defect.affected if numbered(first) <= version]
+    return bool(begun) and all(since and numbered(since) <= version for since in begun)
 
 
 def ran_by(record: CampaignRecord | None, cell: Cell) -> list[Ran]:

@@ -7,24 +7,31 @@ from harness.lab.findings.compiling import CURES, make_patch
 from harness.lab.findings.playable import InUse, PlayableFinding, Played, PlayVerdict, Way, expects_nothing
 from harness.lab.findings.playing import AsDocumented, PlayRequest, asked_for, compared, held_against_page, plays
 from harness.lab.findings.register import FINDINGS
-from harness.lab.findings.stage import PARTITIONS, OpenCluster
+from harness.lab.findings.slow_network import HOST, SentBatch, batches_in, frames, send_frame
+from harness.lab.findings.stage import PARTITIONS, NotObservedError, OpenCluster
 
 __all__ = [
     "CURES",
     "FINDINGS",
+    "HOST",
     "PARTITIONS",
     "AsDocumented",
     "InUse",
+    "NotObservedError",
     "OpenCluster",
     "PlayRequest",
     "PlayVerdict",
     "PlayableFinding",
     "Played",
+    "SentBatch",
     "Way",
     "asked_for",
+    "batches_in",
     "compared",
     "expects_nothing",
+    "frames",
     "held_against_page",
     "make_patch",
     "plays",
+    "send_frame",
 ]

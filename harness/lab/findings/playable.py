@@ -16,7 +16,7 @@ import msgspec
 from harness.ground.known_defects import Defect, ProductFinding, every_defect, product_findings
 from harness.lab.findings.stage import FindingStage
 from harness.plan import ClientName
-from harness.worlds.kafka.releases import Version, parse_version
+from harness.worlds.kafka.releases import Version, numbered, parse_version
 
 #: The programs with which links are cut in network namespaces, as root.
 NETWORK: Final = ("ip", "nft", "nsenter")
@@ -90,8 +90,8 @@ def _has(defect: Defect, finding: PlayableFinding, releases: InUse) -> bool | No
         return False
     else:
         version, controls = releases.library, []
-    begun = [(parse_version(first), since) for first, since in defect.affected if parse_version(first) <= version]
-    if any(not since or version < parse_version(since) for _, since in begun):
+    begun = [(numbered(first), since) for first, since in defect.affected if numbered(first) <= version]
+    if any(not since or version < numbered(since) for _, since in begun):
         return True
     return False if begun or version in controls else None
 

@@ -24,7 +24,7 @@ from harness.runs.run import kept_until_undone
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.patches import Patch, read_patch
-from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, numbered, parse_version
 from workloads import reason_of, unknown_name
 
 
@@ -63,7 +63,7 @@ class PlayRequest(msgspec.Struct, frozen=True, kw_only=True):
                 library = versions()["kafka-python"]
             case _:
                 library = self.client_version or self.version
-        return InUse(parse_version(self.version), self.client, parse_version(library))
+        return InUse(parse_version(self.version), self.client, numbered(library))
 
     @property
     def in_words(self) -> str:

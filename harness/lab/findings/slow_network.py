@@ -122,22 +122,22 @@ class SlowNetwork:
                     threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
-        for frame in _frames(client, server):
+        for frame in frames(client, server):
             header, body = parse_header(memoryview(frame), _FLEXIBLE)
             batches: list[SentBatch] = []
             if header.api_key == ProduceRequest.API_KEY:
-                batches = list(_batches(decode(ProduceRequest, body, header.version)))
+                batches = list(batches_in(decode(ProduceRequest, body, header.version)))
                 self.sent += batches
             if header.api_key in _FLEXIBLE:
                 asked[header.correlation] = header.api_key, header.version, batches
             if any(map(self._late, batches)):
                 self._delivered.wait()
-            _send(server, frame)
+            send_frame(server, frame)
 
     def _responses(
         self, answering: threading.Event, client: socket.socket, server: socket.socket, asked: dict[int, Any]
     ) -> None:
-        for frame in _frames(server, client):
+        for frame in frames(server, client):
             key, version, batches = asked.pop(int.from_bytes(frame[:4], "big"), (-1, 0, []))
             if key == ProduceRequest.API_KEY:
                 answer = decode(ProduceResponse, memoryview(frame)[_start(ProduceResponse, version) :], version)
@@ -146,7 +146,7 @@ class SlowNetwork:
                     error = for_code(part.error_code).__name__
                     self.answers.append(BatchAnswer(batch, error, part.base_offset))
                 answering.wait()
-            _send(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
+            send_frame(client, self._behind(frame, version) if key == MetadataRequest.API_KEY else frame)
 
     def _behind(self, frame: bytes, version: int) -> bytes:
         """The Metadata with the addresses of this network."""
@@ -164,13 +164,14 @@ def _start(response: Any, version: int) -> int:
     return 5 if response.flexible_version_q(version) else 4
 
 
-def _batches(request: Any) -> Iterator[SentBatch]:
+def batches_in(request: Any) -> Iterator[SentBatch]:
+    """The batches of a Produce request."""
     for topic in request.topic_data:
         for part in topic.partition_data:
             yield SentBatch(*_PRODUCER.unpack_from(part.records, _PRODUCER_AT))
 
 
-def _frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
+def frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
     """The bytes from ``source``, frame by frame; ``other`` ends with it."""
     try:
         with source.makefile("rb") as stream:
@@ -182,6 +183,7 @@ def _frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
         other.shutdown(socket.SHUT_RDWR)
 
 
-def _send(target: socket.socket, frame: bytes) -> None:
+def send_frame(target: socket.socket, frame: bytes) -> None:
+    """Send a frame, with its length before it; nothing where the connection has ended."""
     with suppress(OSError):
         target.sendall(len(frame).to_bytes(4, "big") + frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ class OpenCluster:
         self.directory = directory
         self.does = does
         self.target = world.target
-        self._processes = iter(range(1_000))
+        self._processes = itertools.count()
 
     def clients(self, library: ClientLibrary, servers: Sequence[str] = ()) -> RealClients:
         """Clients of this library, which the caller has to close; they begin at ``servers``, or at all."""

@@ -64,10 +64,23 @@ class Artifact(NamedTuple):
 
 
 def parse_version(text: str) -> Version:
-    """A version as people write it.
+    """A release of Kafka as people write it.
 
     Raises:
         PlanError: it is not a version, or of a line that Apache Kafka never had.
+    """
+    version = numbered(text)
+    major, minor = version[:2]
+    if minor > (last := LAST_LINES.get(major, minor)):
+        raise PlanError(f"there is no Apache Kafka {text}: the last releases of {major} are those of {major}.{last}")
+    return version
+
+
+def numbered(text: str) -> Version:
+    """A version of Kafka, or of a client library.
+
+    Raises:
+        PlanError: it is not a version.
     """
     version = Version(*(int(part) for part in text.split("."))) if VERSION.fullmatch(text) else None
     if version is None or str(version) != text:
@@ -75,9 +88,6 @@ def parse_version(text: str) -> Version:
             f'"{text}" is not a version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}, or four '
             "before 1.0, for example 0.11.0.3"
         )
-    major, minor = version[:2]
-    if minor > (last := LAST_LINES.get(major, minor)):
-        raise PlanError(f"there is no Apache Kafka {text}: the last releases of {major} are those of {major}.{last}")
     return version
 
 

@@ -20,6 +20,10 @@ from harness.ground.errors import PlanError
         ("node-rdkafka", ("librdkafka", "")),
         ("confluent-kafka-go", ("librdkafka", "")),
         ("kafka-python:3.0.12", ("kafka-python", "3.0.12")),
+        ("franz-go 1.22.3", ("franz-go", "1.22.3")),
+        ("twmb/franz-go:v1.22.3", ("franz-go", "1.22.3")),
+        ("kafkajs", ("kafkajs", "")),
+        ("IBM/sarama 1.43.0", ("sarama", "1.43.0")),
     ],
 )
 def test_a_library_and_its_release_are_known(word: str, library: tuple[str | None, str]) -> None:
@@ -29,9 +33,6 @@ def test_a_library_and_its_release_are_known(word: str, library: tuple[str | Non
 @pytest.mark.parametrize(
     "word",
     [
-        "kafkajs",
-        "sarama:1.43.0",
-        "franz-go",
         "segmentio/kafka-go",
         "kafka-go",
         "aiokafka:0.12",

@@ -9,6 +9,8 @@ import pytest
 from harness.assess import Client, Cluster, Release, Topic
 from harness.assess.defects import defects_of, needs_met
 from harness.assess.grouping import groups_of
+from harness.ground.known_defects import every_defect
+from harness.lab.client_table import CELLS
 from harness.worlds.kafka.releases import parse_version
 
 PLAIN = Client(name="p", library="java", version="4.3.1")
@@ -92,6 +94,19 @@ def test_transactions_end_safely_with_a_new_client_and_the_feature() -> None:
     assert "KAFKA-17754" in named("4.3.1", TRANSACTIONAL, features={"transaction.version": 1})
     old = Client(name="p", library="librdkafka", version="2.16.0", settings={"transactional.id": "t"})
     assert "KAFKA-17754" in named("4.3.1", old, features={"transaction.version": 2})
+
+
+def test_a_library_that_is_configured_in_code_has_its_own() -> None:
+    asked = {"enable.idempotence": "true"}
+    assert "kafkajs-1005" in named("4.3.1", Client(name="p", library="kafkajs", version="2.2.4", settings=asked))
+    assert "kafkajs-1005" not in named("4.3.1", Client(name="p", library="kafkajs", version="2.2.4"))
+    assert not [name for name in named("4.3.1", Client(name="p", library="franz-go", version="1.22.3")) if "js" in name]
+
+
+def test_every_situation_of_a_defect_is_one_of_the_table() -> None:
+    told = {cell for defect in every_defect() for cell in defect.cells}
+    assert told
+    assert told <= CELLS.keys()
 
 
 def test_a_client_has_its_own() -> None:

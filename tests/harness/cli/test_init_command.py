@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from harness.cli.app import exit_code_of
-from harness.plan import KINDS, ClientProgram, Processes, plans_here, read_plan, starter
+from harness.plan import KINDS, LANGUAGES, ClientProgram, Processes, plans_here, read_plan, starter
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +43,17 @@ def test_a_client_program_has_a_language_and_is_checked_next(capsys: pytest.Capt
     (plan,) = (run.world for run in read_plan(Path("client.toml")).runs()[:1])
     assert plan == Processes(client=ClientProgram(command=("python3", "client.py")))
     compile(Path("client.py").read_text(), "client.py", "exec")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_of_each_language_comes_with_its_plan_and_the_words_that_check_it(
+    language: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["init", "client", "--language", language]) == 0
+    assert f"ackproof client check {LANGUAGES[language].command}" in capsys.readouterr().out
+    assert read_plan(Path("client.toml")).runs()
+    program = [path for path in Path().iterdir() if '"hello"' in path.read_text() or "hello:" in path.read_text()]
+    assert program
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Mapping
+from typing import Final
 
 import pytest
 from kafka import KafkaProducer
@@ -16,10 +17,13 @@ from harness.runs.run import planned
 from workloads import Settings, spelled
 
 PLANS: Final = plans_here()
-LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
-USUAL_ADVICE: Final = {name: f"kafka-usual-advice-{name}" for name in LIBRARIES}
 #: The name of a library's client in a plan.
-CLIENTS: Final = {"java": "java", "kafka-python": "kafka-python", "librdkafka": "confluent-kafka"}
+CLIENTS: Final[Mapping[Library, str]] = {
+    "java": "java",
+    "kafka-python": "kafka-python",
+    "librdkafka": "confluent-kafka",
+}
+USUAL_ADVICE: Final = {name: f"kafka-usual-advice-{name}" for name in CLIENTS}
 
 
 def plan_of(name: str) -> Plan:

@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -53,14 +54,20 @@ final class Producer extends Client {
         if (headers != null) {
             record.headers().add(Bridge.HEADER, Call.bytes(headers.get(Bridge.HEADER)));
         }
+        // Of a producer with a fatal error send() calls back, and throws too.
+        final AtomicBoolean answered = new AtomicBoolean();
         try {
             producer.send(record, new Callback() {
                 public void onCompletion(RecordMetadata metadata, Exception error) {
-                    ended(number, metadata, error);
+                    if (!answered.getAndSet(true)) {
+                        ended(number, metadata, error);
+                    }
                 }
             });
         } catch (Exception error) {
-            bridge.send(Answer.failed(number, Answer.REFUSED, error));
+            if (!answered.getAndSet(true)) {
+                bridge.send(Answer.failed(number, Answer.REFUSED, error));
+            }
         }
     }
 

@@ -37,7 +37,7 @@ from harness.lab.findings.playing import played_here
 from harness.lab.findings.stage import FindingStage, NotObservedError
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.patches import Patch
-from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, numbered, parse_version
 
 ROOT = Path(__file__).parents[4]
 PAGES = {page.name[:3]: page for page in (ROOT / "docs" / "findings").glob("*.md")}
@@ -104,7 +104,7 @@ def test_a_finding_shows_first_of_all_and_its_controls_do_not() -> None:
 def _affected(finding: PlayableFinding) -> Iterator[Any]:
     for defect in finding.entry.defect:
         for first, _ in defect.affected:
-            yield parse_version(first)
+            yield numbered(first)
 
 
 # --- what a page says of releases ------------------------------------------------------------------------------------

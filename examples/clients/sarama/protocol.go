@@ -1,0 +1,1 @@
+../franz-go/protocol.go
