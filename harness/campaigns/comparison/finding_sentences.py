@@ -22,7 +22,7 @@ _BEFORE_CELL: Final = {
 }
 #: Chances below this are said to be none.
 _NEARLY_NONE: Final = 0.0001
-#: Commands at a cell of a comparison; nobody reads more.
+#: The most commands at a cell of a comparison.
 _ACCEPTED_MAX: Final = 3
 #: Statuses of an anomaly that the latest night does not show.
 _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})

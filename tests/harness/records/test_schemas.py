@@ -18,7 +18,7 @@ from harness.records.schemas import SCHEMAS, schema_of, schema_text
 from tests.harness.campaigns.comparison.conftest import STRONG, run_lines
 
 ROOT = Path(__file__).parents[3]
-_ASSESSMENT, MATRIX, RELEASE, VERDICTS = SCHEMAS
+_ASSESSMENT, _CLIENTS, MATRIX, RELEASE, VERDICTS = SCHEMAS
 #: The distance of the lines that are looked at in long files.
 STEP = 10
 RECORDED = sorted(file.parent for file in (ROOT / "results" / "reference").glob("*/matrix.json"))

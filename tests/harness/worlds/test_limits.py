@@ -23,7 +23,7 @@ def spec(world: AnyWorld, family: str) -> RunSpec:
     return msgspec.structs.replace(run, world=world, family=family, faults=FaultPlan(families=(family,)))
 
 
-OF_INSTANCES = ("instance-kill", "instance-stop", "instance-freeze", "instance-scale")
+OF_INSTANCES = ("instance-kill", "instance-stop", "instance-freeze", "instance-scale", "instance-cut")
 
 
 def nothing_left(world: AnyWorld) -> set[str]:

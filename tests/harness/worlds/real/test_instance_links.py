@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ import pytest
 
 from harness.ground.errors import PlanError
 from harness.records.journal import FILE_NAME, Journal, not_undone
-from harness.worlds.hosts import undo_here
+from harness.worlds.hosts import Ports, undo_here
 from harness.worlds.real import instance_links as module
 from harness.worlds.real.instance_links import InstanceLinks, group_of, require_cuts
 from tests.harness.needs import needs_root
@@ -33,8 +34,10 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, int]]:
     """The ports of two servers on one address, as those of brokers 0 and 1."""
-    with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
-        ports = {0: first.getsockname()[1], 1: second.getsockname()[1]}
+    with Ports() as allocated, ExitStack() as servers:
+        ports = {broker: allocated.take(HOST).port for broker in (0, 1)}
+        for port in ports.values():
+            servers.enter_context(socket.create_server((HOST, port)))
         addresses = {broker: [(HOST, port)] for broker, port in ports.items()}
         monkeypatch.setattr(module, "_addresses", lambda _: addresses)
         yield ports
