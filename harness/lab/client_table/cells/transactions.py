@@ -80,10 +80,12 @@ def _of_end(stage: CellStage, payloads: list[bytes], end: SendOutcome, *, aborts
     told = end.type is EventType.OK
     if aborts:
         return [(Breach.COUNTED, f"its abort was said to be done, and {counted}")] if told and count else []
-    if told and any(payload not in counting for payload in delivered):
-        return [(Breach.LOST, f"its commit was said to be done, and {counted}")]
-    if told and len(delivered) < len(payloads):
-        return [(Breach.COUNTED, f"its commit was said to be done without a record that failed: {counted}")]
+    lost = told and any(payload not in counting for payload in delivered)
+    untold = told and len(delivered) < len(payloads)
+    if lost or untold:  # A record that failed may have come before or after others that did not.
+        both = [(Breach.LOST, f"its commit was said to be done, and {counted}")] if lost else []
+        without = (Breach.COUNTED, f"its commit was said to be done without a record that failed: {counted}")
+        return [*both, without] if untold else both
     if 0 < count < len(payloads):
         return [(Breach.COUNTED, counted)]
     if end.type is EventType.FAIL and count:
