@@ -33,6 +33,7 @@ def test_a_client_with_the_fault_of_a_cell_is_red(cell: object, cluster: OpenClu
     assert cell.about in [breach for breach, _ in result.breaches]
 
 
+@pytest.mark.race  # of the settings of these cells some are short
 @pytest.mark.parametrize(
     ("name", "library", "breach"),
     [
@@ -52,6 +53,7 @@ def test_a_finding_comes_out_as_its_page_says(
     assert {word for word, _ in result.breaches} == {breach}
 
 
+@pytest.mark.race
 @pytest.mark.parametrize(
     ("name", "library"),
     [
