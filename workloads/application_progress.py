@@ -71,9 +71,8 @@ class ProgressPoints:
         if self._over:
             return
         effects = self._effects
-        done = effects.acknowledged - effects.pending
         now_us = self._clock.now_us()
-        self.points.append(InputProgress(now_us, effects.acknowledged, done, sum(self._committed.values())))
+        self.points.append(InputProgress(now_us, effects.acknowledged, effects.done, sum(self._committed.values())))
         if len(self.points) >= POINTS_MAX:
             self.points = self.points[::2]
             self._step_us *= 2

@@ -77,6 +77,8 @@ class Effects:
         self._finds_result = finder(plan.result) if plan.shape == "fold" else None
         #: The last acknowledged input, and its offset, by log partition and key of a fold.
         self._last: dict[tuple[str, int], tuple[int, InputId]] = {}
+        #: The acknowledged inputs of a key of a fold since it was up to date.
+        self._since: Counter[tuple[str, int]] = Counter()
         self._inputs = frozenset(inputs)
         self._first_input = inputs[0]
         self._outputs: dict[str, dict[int, _Output]] = {name: {} for name in outputs}
@@ -90,8 +92,13 @@ class Effects:
 
     @property
     def pending(self) -> int:
-        """The acknowledged inputs that lack an effect."""
+        """The acknowledged inputs that lack an effect; of a fold the last of each key stands for those before it."""
         return len(self._due)
+
+    @property
+    def done(self) -> int:
+        """The acknowledged inputs that lack no effect; of a fold those of a key count once its last has one."""
+        return self.acknowledged - (self._since.total() if self._plan.shape == "fold" else self.pending)
 
     def record(self, event: Event) -> None:
         """Write down what producers do, and know the inputs that were acknowledged (:class:`workloads.Recorder`)."""
@@ -170,13 +177,15 @@ class Effects:
     def _expect(self, source: InputId, offset: int | None) -> None:
         self.acknowledged += 1
         if self._plan.shape == "fold":
-            key = source.partition, key_of(source.value, self._keys)
+            key = self._key(source)
             reached, earlier = self._last.get(key, (-1, None))
             if offset is None or offset < reached:
+                self._since[key] += earlier in self._due
                 return
             self._last[key] = offset, source
             if earlier is not None:
                 self._due.pop(earlier, None)
+            self._since[key] = 0 if self._made[source] else self._since[key] + 1
         if self._plan.shape == "some" and number_of(source.value) % self._plan.every:
             return
         if self._made[source] < self._plan.outputs_of_each:
@@ -185,5 +194,8 @@ class Effects:
     def _count(self, source: InputId | None) -> None:
         if source is not None:
             self._made[source] += 1
-            if self._made[source] >= self._plan.outputs_of_each:
-                self._due.pop(source, None)
+            if self._made[source] >= self._plan.outputs_of_each and self._due.pop(source, 0):
+                self._since.pop(self._key(source), None)
+
+    def _key(self, source: InputId) -> tuple[str, int]:
+        return source.partition, key_of(source.value, self._keys)

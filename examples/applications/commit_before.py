@@ -34,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         session_timeout_ms=6_000,
         heartbeat_interval_ms=1_000,
     )
+    consumer.topics()  # else a short poll may lose the assignment (docs/guides/clients.md)
     producer = KafkaProducer(bootstrap_servers=bootstrap.split(","), acks="all", retries=10)
     while not ASKED_TO_END:
         batches = consumer.poll(timeout_ms=200)

@@ -116,11 +116,11 @@ def test_of_a_fold_the_last_acknowledged_input_of_a_key_is_pending() -> None:
     for offset, value in enumerate((1, 2, 3)):
         event = Event(time_us=0, process=1, type=EventType.OK, function=Function.SEND, micro=(Send(IN, value, offset),))
         effects.record(event)
-    assert effects.pending == 1
+    assert (effects.pending, effects.done) == (1, 0)
     effects.read(True, 5, outputs([1, 2]))
-    assert effects.pending == 1
+    assert (effects.pending, effects.done) == (1, 0)
     effects.read(True, 5, outputs([3], begin=2))
-    assert effects.pending == 0
+    assert (effects.pending, effects.done) == (0, 3)
 
 
 @pytest.mark.parametrize(

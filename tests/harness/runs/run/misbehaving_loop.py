@@ -41,6 +41,8 @@ def main(bootstrap: str, source: str, target: str, group: str, wrong: str) -> No
     servers = bootstrap.split(",")
     options: dict[str, Any] = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
     consumer = KafkaConsumer(*source.split(","), bootstrap_servers=servers, session_timeout_ms=6_000, **options)
+    # A short poll that ends before a second join loses the assignment for good: with metadata there is no second one.
+    consumer.topics()
     producer = KafkaProducer(bootstrap_servers=servers, acks="all", retries=10)
     number, targets = 0, target.split(",")
     while True:

@@ -57,20 +57,6 @@ def spec_of(
 
 
 def judged(spec: RunSpec, directory: Path) -> tuple[Verdict, Judgement]:
-    """The verdict on a run.
-
-    It is made once more if all its outputs came and no commit counted: once in 54 runs a member of kafka-python
-    committed in vain, and it is not known why.
-    """
-    verdict, judgement = performed(spec, directory)
-    counts = verdict.application
-    done = max((each.done for each in counts.progress), default=0)
-    if done and not any(each.committed for each in counts.progress) and counts.pending == counts.inputs:
-        return performed(spec, directory.with_name("again"))
-    return verdict, judgement
-
-
-def performed(spec: RunSpec, directory: Path) -> tuple[Verdict, Judgement]:
     ended = perform_run(spec, directory)
     assert ended.status == "completed", ended.reason
     verdict = check_one(directory / HISTORY)
