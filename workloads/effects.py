@@ -92,7 +92,7 @@ class Effects:
 
     @property
     def pending(self) -> int:
-        """The acknowledged inputs that lack an effect; of a fold the last of each key stands for those before it."""
+        """The acknowledged inputs that lack an effect; of a fold the last of each key alone."""
         return len(self._due)
 
     @property

@@ -24,7 +24,7 @@ _HEADS: Final = {
 def accept_commands(directory: str, cell: Cell) -> list[str]:
     """A command for each finding that is red in ``cell``: it accepts it, as a campaign in ``directory`` showed it."""
     red = dict.fromkeys(identity for _, identity in cell.red())
-    return [command("accept", directory, identity) for identity in list(red)[:LISTED_MAX]]
+    return [command("accept", directory, identity) for identity in red]
 
 
 def each_accept_command(directory: str, cells: Iterable[Cell]) -> Iterator[tuple[Cell, list[str]]]:
@@ -40,7 +40,7 @@ def accepting_sentences(directory: str, cells: Iterable[Cell]) -> Iterator[str]:
     """Lines for cells that are red: the commands that accept what is red there, each once."""
     for cell, commands in islice(each_accept_command(directory, cells), LISTED_MAX):
         yield f"To accept what {cell.key} shows until a day:"
-        yield from (f"  {words}" for words in commands)
+        yield from (f"  {words}" for words in commands[:LISTED_MAX])
 
 
 def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
@@ -51,8 +51,10 @@ def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
     all_cells = list(cells)
     order = list(_HEADS)
     each = [(finding, cell) for cell in all_cells for finding in cell.accepted]
-    each.sort(key=lambda both: order.index(AcceptanceStatus(both[0].status)), reverse=True)
-    named = list({(cell.key, finding.identity): (finding, cell) for finding, cell in each}.values())[::-1]
+    first: dict[tuple[str, str], tuple[AcceptedFinding, Cell]] = {}
+    for finding, cell in sorted(each, key=lambda both: order.index(AcceptanceStatus(both[0].status))):
+        first.setdefault((cell.key, finding.identity), (finding, cell))
+    named = list(first.values())
     yield from (_line(finding, cell) for finding, cell in named[:LISTED_MAX])
     if len(named) > LISTED_MAX:
         yield f"... and {len(named) - LISTED_MAX:,} more such findings."

@@ -44,6 +44,7 @@ from workloads.history import HistoryError
 #: Their charts are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
 #: which mail and review tools take. Sentences and commands are never left out.
 CHART_BYTES_MAX: Final = 45_000
+_ACCEPTED_MAX: Final = 12
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +129,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),
         command=rerun_command(files.directory, cell, witness),
-        accept="\n".join(accept_commands(str(files.directory), cell)),
+        accept="\n".join(accept_commands(str(files.directory), cell)[:_ACCEPTED_MAX]),
         finding=plain_fields(finding),
         anomaly=witness.anomaly,
         run=witness.run,

@@ -8,8 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from checkers import ApplicationCounts
-from harness.campaigns.report.names import fault_name
-from harness.campaigns.report.over_time import FAULTS_MAX
+from harness.campaigns.report.over_time import FAULTS_MAX, fault_bar
 from harness.campaigns.report.svg import (
     Linear,
     drawing,
@@ -91,7 +90,7 @@ def _lines(counts: ApplicationCounts, time: Linear, scale: Linear) -> Iterator[M
 
 def _bands(receipts: Sequence[Receipt], time: Linear, height_px: float) -> Iterator[Markup]:
     for receipt in receipts[:FAULTS_MAX]:
-        yield from _bar(receipt, time, 0, height_px)
+        yield from fault_bar(receipt, time, least_px=1, height=height_px)
 
 
 def _instances(counts: ApplicationCounts, receipts: Sequence[Receipt], time: Linear) -> Iterator[Markup]:
@@ -99,7 +98,8 @@ def _instances(counts: ApplicationCounts, receipts: Sequence[Receipt], time: Lin
     for receipt in receipts[:FAULTS_MAX]:
         for instance in _hit(receipt):
             if instance < counts.instances:
-                yield from _bar(receipt, time, _TRACK_PX * instance + 2, _TRACK_PX - 4, fill=_FAULT)
+                y_px, height_px = _TRACK_PX * instance + 2, _TRACK_PX - 4
+                yield from fault_bar(receipt, time, least_px=1, y=y_px, height=height_px, fill=_FAULT)
     for end in counts.ends:
         if end.instance < counts.instances:
             x_px, y_px = time.px(end.time_us / 1e6), _TRACK_PX * end.instance
@@ -113,13 +113,3 @@ def _hit(receipt: Receipt) -> Iterator[int]:
     for seen in receipt.of_nodes.values():
         if isinstance(number := seen.get("instance"), int):
             yield number
-
-
-def _bar(receipt: Receipt, time: Linear, y_px: float, height_px: float, **look: str) -> Iterator[Markup]:
-    begin_s = max(time.low, receipt.begun_us / 1e6)
-    end_s = time.high if receipt.ended_us is None else min(time.high, receipt.ended_us / 1e6)
-    if begin_s < time.high and end_s > time.low:
-        x_px = time.px(begin_s)
-        words = title(fault_name(receipt))
-        width_px = max(time.px(end_s) - x_px, 1)
-        yield element("rect", words, x=x_px, y=y_px, width=width_px, height=height_px, **look)

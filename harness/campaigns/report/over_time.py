@@ -72,13 +72,17 @@ def over_time_chart(writes: WritesOverTime, receipts: Sequence[Receipt]) -> Mark
 
 def _bands(receipts: Sequence[Receipt], time: Linear) -> Iterator[Markup]:
     for receipt in receipts[:FAULTS_MAX]:
-        begin_s = max(time.low, receipt.begun_us / 1e6)
-        end_s = time.high if receipt.ended_us is None else min(time.high, receipt.ended_us / 1e6)
-        if begin_s < time.high and end_s > time.low:
-            x_px = time.px(begin_s)
-            yield element(
-                "rect", title(fault_name(receipt)), x=x_px, y=0, width=time.px(end_s) - x_px, height=_PANEL_PX
-            )
+        yield from fault_bar(receipt, time, height=_PANEL_PX)
+
+
+def fault_bar(receipt: Receipt, time: Linear, *, least_px: float = 0, **look: float | str) -> Iterator[Markup]:
+    """A bar for a fault, at least so wide; none where it is not within ``time``. ``look`` are attributes of it."""
+    begin_s = max(time.low, receipt.begun_us / 1e6)
+    end_s = time.high if receipt.ended_us is None else min(time.high, receipt.ended_us / 1e6)
+    if begin_s < time.high and end_s > time.low:
+        x_px = time.px(begin_s)
+        width_px = max(time.px(end_s) - x_px, least_px)
+        yield element("rect", title(fault_name(receipt)), **{"x": x_px, "y": 0, "width": width_px, **look})
 
 
 def _bars(writes: WritesOverTime, time: Linear, rate: Linear) -> Iterator[Markup]:

@@ -10,7 +10,6 @@ import queue
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -19,7 +18,7 @@ from harness.broker.core.types import ErrorCode
 from harness.broker.server import codec
 from harness.broker.server.codec.wire import ApiKey, Fields, Header, decode
 from harness.broker.server.links import BadFrameError
-from harness.lab.findings import HOST, SentBatch, batches_in, frames, send_frame
+from harness.lab.findings import HOST, SentBatch, batches_in, break_off, frames, relayed, send_frame
 from harness.worlds.hosts import Ports
 
 #: The APIs whose answers name brokers' addresses.
@@ -120,7 +119,7 @@ class Relay:
     def cut(self) -> None:
         """Break all connections; what is kept back is lost. New ones work."""
         for connection in self._sockets[len(self._listeners) :]:
-            _break(connection)
+            break_off(connection)
 
     def close(self) -> None:
         """Break all connections."""
@@ -128,27 +127,18 @@ class Relay:
         for strike in held:
             strike.released.set()
         for connection in self._sockets:
-            _break(connection)
+            break_off(connection)
             connection.close()
         self._held.close()
 
     def _accept(self, broker: int) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listeners[broker].accept()
-                try:
-                    server = socket.create_connection(self._addresses[broker])
-                except OSError:
-                    client.close()
-                    continue
-                for connection in (client, server):
-                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets += [client, server]
-                carried = _Connection(self, broker, client, server)
-                for work in (carried.read, carried.carry, carried.answer):
-                    threading.Thread(target=work, daemon=True).start()
+        for client, server in relayed(self._listeners[broker], self._addresses[broker]):
+            self._sockets += [client, server]
+            carried = _Connection(self, broker, client, server)
+            for work in (carried.read, carried.carry, carried.answer):
+                threading.Thread(target=work, daemon=True).start()
 
-    def see(self, broker: int, header: Header, body: Any) -> tuple[SeenRequest, Strike | None]:
+    def see(self, broker: int, header: Header, body: Any) -> Strike | None:
         """Write a request down, and say what strikes it."""
         with self._lock:
             api = ApiKey(header.api_key)
@@ -160,7 +150,7 @@ class Relay:
                 strike.struck += 1
         if strike is not None:
             self._tell(f"{_name(request)} is {strike.words}")
-        return request, strike
+        return strike
 
     def behind(self, fields: Fields) -> None:
         """Put the addresses of this network into an answer."""
@@ -169,12 +159,21 @@ class Relay:
                 each["host"], each["port"] = HOST, self._ports[each["node_id"]]
 
 
+class _Waiting(NamedTuple):
+    """A request that the broker has not done yet: as it came, as it was read, and what strikes it."""
+
+    frame: bytes
+    header: Header
+    body: Any
+    strike: Strike | None
+
+
 class _Connection:
     """One connection: requests are read ahead, carried out one after the other, and answered in their order."""
 
     def __init__(self, relay: Relay, broker: int, client: socket.socket, server: socket.socket) -> None:
         self._relay, self._broker, self._client, self._server = relay, broker, client, server
-        self._waiting: queue.SimpleQueue[tuple[bytes, Header, Strike | None] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[bytes, Strike | None] | None] = queue.SimpleQueue()
 
     def read(self) -> None:
@@ -182,30 +181,30 @@ class _Connection:
         for frame in frames(self._client, self._server):
             try:
                 header, body = codec.decode_request(memoryview(frame))
-                _, strike = self._relay.see(self._broker, header, body)
+                strike = self._relay.see(self._broker, header, body)
             except BadFrameError:
-                header, strike = Header(-1, 0, 0, None), None
-            self._waiting.put((frame, header, strike))
+                header, body, strike = Header(-1, 0, 0, None), None, None
+            self._waiting.put(_Waiting(frame, header, body, strike))
         self._waiting.put(None)
 
     def carry(self) -> None:
         """Have the broker do what is not struck before."""
         answers = frames(self._server, self._client)
         while (item := self._waiting.get()) is not None:
-            frame, header, strike = item
+            frame, header, body, strike = item
             do = None if strike is None else strike.do
             if strike is not None and (strike.late or do is Do.DELAY):
                 strike.released.wait()
             if do is Do.LOSE:
                 break
             if strike is not None and do is Do.REFUSE:
-                self._answers.put((refusal(frame, header, strike.error), None))
+                self._answers.put((refusal(header, body, strike.error), None))
                 continue
             send_frame(self._server, frame)
-            if _wants_none(frame, header):
+            if header.api_key == ApiKey.PRODUCE and body.acks == 0:  # which is not answered
                 continue
             if (answer := next(answers, None)) is None or do is Do.CUT:
-                _break(self._client)
+                break_off(self._client)
                 break
             self._answers.put((self._altered(answer, header, strike), strike if do is Do.KEEP else None))
         self._answers.put(None)
@@ -217,8 +216,8 @@ class _Connection:
             if strike is not None:
                 strike.released.wait()
             send_frame(self._client, frame)
-        _break(self._client)
-        _break(self._server)
+        break_off(self._client)
+        break_off(self._server)
 
     def _altered(self, frame: bytes, header: Header, strike: Strike | None) -> bytes:
         changes = strike is not None and strike.do in {Do.ANSWER, Do.ALTER}
@@ -253,9 +252,8 @@ def with_error(fields: Fields, error: ErrorCode) -> bool:
     return bool(named)
 
 
-def refusal(frame: bytes, header: Header, error: ErrorCode) -> bytes:
+def refusal(header: Header, request: Any, error: ErrorCode) -> bytes:
     """The answer that refuses a request, with its error for each log partition that it names."""
-    _, request = codec.decode_request(memoryview(frame))
     fields = _REFUSALS.get(ApiKey(header.api_key), _whole)(request, int(error))
     return codec.encode_response(header, fields)[4:]
 
@@ -308,20 +306,7 @@ _REFUSALS: Final[Mapping[ApiKey, Callable[[Any, int], Fields]]] = {
 }
 
 
-def _wants_none(frame: bytes, header: Header) -> bool:
-    """True of a Produce with acks=0, which is not answered."""
-    if header.api_key != ApiKey.PRODUCE:
-        return False
-    _, request = codec.decode_request(memoryview(frame))
-    return bool(request.acks == 0)
-
-
 def _name(request: SeenRequest) -> str:
     sequences = ", ".join(str(batch.sequence) for batch in request.batches if batch.producer_id >= 0)
     of = f" (sequence {sequences})" if sequences else ""
     return f"{request.api.name.title().replace('_', '')} {request.number} to broker {request.broker}{of}"
-
-
-def _break(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)

@@ -12,7 +12,6 @@ import struct
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +20,9 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from harness.broker.server.codec.wire import decode, made, parse_header
+from harness.lab.findings.connections import HOST, break_off, frames, relayed, send_frame
 from harness.worlds.hosts import Ports
 
-HOST: Final = "127.0.0.1"
 _FLEXIBLE: Final = {each.API_KEY: each._flexible_versions[0] for each in (ProduceRequest, MetadataRequest)}  # noqa: SLF001
 #: Producer id, producer epoch, base sequence and number of records, in a record batch of format 2.
 _PRODUCER: Final = struct.Struct(">qhii")
@@ -92,34 +91,23 @@ class SlowNetwork:
     def cut(self, broker: int) -> None:
         """Break every connection to ``broker``; what it answered is lost. A new connection works."""
         for connection in self._sockets.pop(broker, []):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+            break_off(connection)
 
     def close(self) -> None:
         """Let everything arrive, and break all connections."""
         self.deliver()
         self.answer()
         for connection in itertools.chain(*self._sockets.values()):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+            break_off(connection)
             connection.close()
         self._held.close()
 
     def _accept(self, broker: int) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listeners[broker].accept()
-                try:
-                    server = socket.create_connection(self._addresses[broker])
-                except OSError:
-                    client.close()
-                    continue
-                for connection in (client, server):
-                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._sockets[broker] += [client, server]
-                asked: dict[int, tuple[int, int, list[SentBatch]]] = {}
-                for way in (self._requests, partial(self._responses, self._answering[broker])):
-                    threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
+        for client, server in relayed(self._listeners[broker], self._addresses[broker]):
+            self._sockets[broker] += [client, server]
+            asked: dict[int, tuple[int, int, list[SentBatch]]] = {}
+            for way in (self._requests, partial(self._responses, self._answering[broker])):
+                threading.Thread(target=way, args=(client, server, asked), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket, asked: dict[int, Any]) -> None:
         for frame in frames(client, server):
@@ -169,21 +157,3 @@ def batches_in(request: Any) -> Iterator[SentBatch]:
     for topic in request.topic_data:
         for part in topic.partition_data:
             yield SentBatch(*_PRODUCER.unpack_from(part.records, _PRODUCER_AT))
-
-
-def frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
-    """The bytes from ``source``, frame by frame; ``other`` ends with it."""
-    try:
-        with source.makefile("rb") as stream:
-            while len(length := stream.read(4)) == 4:
-                yield stream.read(int.from_bytes(length, "big"))
-    except (OSError, ValueError):
-        pass
-    with suppress(OSError):
-        other.shutdown(socket.SHUT_RDWR)
-
-
-def send_frame(target: socket.socket, frame: bytes) -> None:
-    """Send a frame, with its length before it; nothing where the connection has ended."""
-    with suppress(OSError):
-        target.sendall(len(frame).to_bytes(4, "big") + frame)

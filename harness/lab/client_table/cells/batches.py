@@ -70,16 +70,16 @@ def sends(
     producer = stage.producer(settings)
     stage.reported(stage.send(producer, before) if before else ())
     payloads = stage.send(producer, 1) + stage.send(producer, RECORDS - 1, apart=apart)
-    under_way = _under_way(stage, before)
+    few = _too_few(stage, together, before)
     stage.relay.release()
     stage.reported(payloads)
-    few = f"the client had {under_way} of {together} batches under way" if under_way < together else ""
     return CellSeen(stage.sent.judged(stage.log()), unmet=few or unmet(stage))
 
 
-def _under_way(stage: CellStage, before: int = 0) -> int:
-    """Different batches that the client has sent, after the first requests."""
-    return len({batch.sequence for each in stage.relay.of(ApiKey.PRODUCE)[before:] for batch in each.batches})
+def _too_few(stage: CellStage, together: int, before: int = 0) -> str:
+    """The different batches that the client has sent after the ``before`` first requests, in words if they are less."""
+    sent = {batch.sequence for each in stage.relay.of(ApiKey.PRODUCE)[before:] for batch in each.batches}
+    return f"the client had {len(sent)} of {together} batches under way" if len(sent) < together else ""
 
 
 def expires(stage: CellStage) -> CellSeen:
@@ -90,11 +90,10 @@ def expires(stage: CellStage) -> CellSeen:
     stage.cluster.let_pass(SHORT["delivery.timeout.ms"] * 500)
     others = stage.send(producer, RECORDS - 1)
     stage.reported([first])
-    under_way = _under_way(stage)
+    few = _too_few(stage, RECORDS)
     stage.relay.release()
     stage.reported(others)
-    late = "" if under_way == RECORDS else f"the client had {under_way} of {RECORDS} batches under way"
-    return CellSeen(stage.sent.judged(stage.log()), unmet=late or unmet(stage))
+    return CellSeen(stage.sent.judged(stage.log()), unmet=few or unmet(stage))
 
 
 def moves(stage: CellStage) -> CellSeen:
@@ -102,12 +101,11 @@ def moves(stage: CellStage) -> CellSeen:
     stage.strike(produce(Do.KEEP, ErrorCode.NONE, *range(RECORDS)))
     producer = stage.producer(IDEMPOTENT)
     payloads = stage.send(producer, RECORDS)
-    under_way = _under_way(stage)
+    few = _too_few(stage, RECORDS)
     stage.move(PLAIN)
     stage.relay.cut()
     stage.relay.release()
     stage.reported(payloads)
-    few = f"the client had {under_way} of {RECORDS} batches under way" if under_way < RECORDS else ""
     return CellSeen(stage.sent.judged(stage.log()), unmet=few)
 
 

@@ -31,7 +31,7 @@ from workloads import (
 _NEEDS: Final = (ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS)
 _BEGIN: Final = "Kafka's protocol: a member begins at the offset that its group has committed"
 _COMMIT: Final = "Kafka's protocol: a commit that was said to be done is what the group remembers"
-_FENCED: Final = "Kafka's protocol: a member that was given up cannot commit"
+_GIVEN_UP: Final = "a member that was given up cannot commit"
 #: The offsets that the group has, that the member commits, and that another one commits.
 _BEFORE, _OWN, _OTHERS = 2, 3, 4
 _RECORDS: Final = 6
@@ -301,7 +301,7 @@ CELLS: Final = (
     ClientCell(
         "frozen-member",
         "a member's heartbeats are kept back for longer than its session; another one commits, and then it does",
-        _FENCED,
+        f"Kafka's protocol: {_GIVEN_UP}",
         frozen,
         Breach.UNTRUE_COMMIT,
         needs=_NEEDS,
@@ -309,7 +309,7 @@ CELLS: Final = (
     ClientCell(
         "fenced-member",
         "another member with its group.instance.id takes a static member's place; both commit",
-        f"KIP-345: {_FENCED[18:]}",
+        f"KIP-345: {_GIVEN_UP}",
         partial(frozen, static=True),
         Breach.UNTRUE_COMMIT,
         needs=_NEEDS,
